@@ -1,4 +1,7 @@
 //! syncwright: Kubernetes controllers declared in YAML, with hooks written as templates.
 #![allow(dead_code)]
 
+mod object;
+mod problem;
+
 fn main() {}

@@ -1,0 +1,5 @@
+//! Kubernetes JSON as this program needs it: names, kinds, owners, selectors, quantities.
+//!
+//! Pure: no cluster, no clock.
+
+pub(crate) mod name;

@@ -1,0 +1,197 @@
+//! Where something an author wrote went wrong: file, line, column, what was found, what was expected, a hint.
+//!
+//! Knows no file format and prints nothing: rooms above make problems, `cli`, `serve` and `controller` show them.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// A position in a file an author wrote. Lines and columns count from 1; columns count characters.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Place {
+    /// Path as the author knows it, for example `hooks/mysql/sync.yaml`.
+    pub file: String,
+    pub line: usize,
+    pub column: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// The source line a problem is on, and how many characters of it are meant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Snippet {
+    pub text: String,
+    /// Width of the caret line in characters, at least 1; it begins at the place's column.
+    pub width: usize,
+}
+
+/// One fault in something an author wrote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Problem {
+    /// What is wrong, lower case, no full stop, literals in backticks.
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snippet: Option<Snippet>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// How the place was reached, innermost first: include and macro call sites.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trail: Vec<Place>,
+}
+
+impl Problem {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Problem {
+            message: message.into(),
+            place: None,
+            snippet: None,
+            found: None,
+            expected: None,
+            hint: None,
+            trail: Vec::new(),
+        }
+    }
+
+    pub(crate) fn at(mut self, place: Place) -> Self {
+        self.place = Some(place);
+        self
+    }
+
+    pub(crate) fn found(mut self, found: impl Into<String>) -> Self {
+        self.found = Some(found.into());
+        self
+    }
+
+    pub(crate) fn expected(mut self, expected: impl Into<String>) -> Self {
+        self.expected = Some(expected.into());
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Takes the source line under the problem's place out of `source`, with a caret of `width` characters.
+    pub(crate) fn with_source(mut self, source: &str, width: usize) -> Self {
+        let line = self.place.as_ref().and_then(|place| source.lines().nth(place.line.checked_sub(1)?));
+        self.snippet = line.map(|text| Snippet { text: text.to_string(), width: width.max(1) });
+        self
+    }
+
+    /// The whole page for a person: headline, source line with a caret, found, expected, trail, hint.
+    pub(crate) fn page(&self) -> String {
+        let mut page = self.headline();
+        if let (Some(place), Some(snippet)) = (&self.place, &self.snippet) {
+            page.push_str(&caret_lines(place, snippet));
+        }
+        for (label, text) in [("found", &self.found), ("expected", &self.expected)] {
+            if let Some(text) = text {
+                page.push_str(&format!("\n{label}: {text}"));
+            }
+        }
+        for place in &self.trail {
+            page.push_str(&format!("\nfrom: {place}"));
+        }
+        if let Some(hint) = &self.hint {
+            page.push_str(&format!("\nhint: {hint}"));
+        }
+        page
+    }
+
+    fn headline(&self) -> String {
+        match &self.place {
+            Some(place) => format!("{place}: {}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
+/// One line, for conditions and logs: place, message, found, expected, hint.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.headline())?;
+        for (label, text) in [("found", &self.found), ("expected", &self.expected), ("hint", &self.hint)] {
+            if let Some(text) = text {
+                write!(f, "; {label}: {text}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problem {}
+
+fn caret_lines(place: &Place, snippet: &Snippet) -> String {
+    let number = place.line.to_string();
+    let margin = " ".repeat(number.len());
+    let indent: String = snippet
+        .text
+        .chars()
+        .take(place.column.saturating_sub(1))
+        .map(|c| if c == '\t' { '\t' } else { ' ' })
+        .collect();
+    format!("\n {margin} |\n {number} | {}\n {margin} | {indent}{}", snippet.text, "^".repeat(snippet.width))
+}
+
+/// The candidate a person most likely meant by `word`, if one is near enough to be worth a "did you mean".
+pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .into_iter()
+        .map(|candidate| {
+            (strsim::damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase()), candidate)
+        })
+        .filter(|(distance, candidate)| *distance <= (candidate.chars().count().max(3) / 3).min(3))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> Place {
+        Place { file: "hooks/bluegreen/sync.yaml".into(), line: 12, column: 9 }
+    }
+
+    #[test]
+    fn page_points_at_the_word_in_its_line() {
+        let source = "\n".repeat(11) + "  name: {{ parnet.metadata.name }}\n";
+        let mut at = place();
+        at.column = 12;
+        let problem = Problem::new("unknown name `parnet`")
+            .at(at)
+            .with_source(&source, 6)
+            .hint("did you mean `parent`?");
+        assert_eq!(
+            problem.page(),
+            "hooks/bluegreen/sync.yaml:12:12: unknown name `parnet`\n    |\n 12 |   name: {{ parnet.metadata.name }}\n    |            ^^^^^^\nhint: did you mean `parent`?"
+        );
+    }
+
+    #[test]
+    fn line_form_names_place_message_and_hint() {
+        let problem = Problem::new("unknown name `parnet`").at(place()).hint("did you mean `parent`?");
+        assert_eq!(
+            problem.to_string(),
+            "hooks/bluegreen/sync.yaml:12:9: unknown name `parnet`; hint: did you mean `parent`?"
+        );
+    }
+
+    #[test]
+    fn nearest_finds_a_typo_and_nothing_far_off() {
+        assert_eq!(nearest("parnet", ["parent", "children"]), Some("parent"));
+        assert_eq!(nearest("banana", ["parent", "children"]), None);
+    }
+}
