@@ -3,3 +3,4 @@
 //! Pure: no cluster, no clock.
 
 pub(crate) mod name;
+pub(crate) mod quantity;
