@@ -1,6 +1,8 @@
 //! syncwright: Kubernetes controllers declared in YAML, with hooks written as templates.
 #![allow(dead_code)]
 
+mod config;
+mod hook;
 mod object;
 mod problem;
 

@@ -1,0 +1,184 @@
+//! What a definition means, with defaults filled in: parents, children, hooks. How it was written is `manifest`'s.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// A CompositeController's spec.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CompositeSpec {
+    pub parent: ParentRule,
+    pub children: Vec<ChildRule>,
+    pub hooks: Hooks,
+    pub endpoints: Vec<Endpoint>,
+    /// Every parent is visited again after this time; never below one second.
+    pub resync_period: Option<Duration>,
+    /// Children are found by a label with the parent's uid, not by `parent.spec.selector`.
+    pub generate_selector: bool,
+}
+
+/// A resource as rules name it: `apps/v1` and the plural `deployments`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ResourceName {
+    pub api_version: String,
+    pub resource: String,
+}
+
+/// Which objects are parents.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ParentRule {
+    pub resource: ResourceName,
+    /// The LabelSelector as written, for `object::selector`; absent means every object.
+    pub label_selector: Option<Value>,
+    pub ignore_status_changes: bool,
+    /// Dotted paths whose change starts a rolling update; `["spec"]` when none is given.
+    pub revision_paths: Vec<String>,
+}
+
+/// A kind of child, and how a live one is brought to what the hook wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChildRule {
+    pub resource: ResourceName,
+    pub update: UpdateMethod,
+    /// Conditions a child must have before a rollout goes on to the next one.
+    pub status_checks: Vec<ConditionCheck>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum UpdateMethod {
+    #[default]
+    OnDelete,
+    Recreate,
+    InPlace,
+    RollingRecreate,
+    RollingInPlace,
+}
+
+impl UpdateMethod {
+    pub(crate) fn is_rolling(self) -> bool {
+        matches!(self, UpdateMethod::RollingRecreate | UpdateMethod::RollingInPlace)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConditionCheck {
+    pub kind: String,
+    pub status: Option<String>,
+    pub reason: Option<String>,
+}
+
+/// The hooks that are called. `preUpdateChild` and `postUpdateChild` exist in the API, but no controller calls them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Hooks {
+    pub sync: Option<HookSpec>,
+    pub finalize: Option<HookSpec>,
+    pub customize: Option<HookSpec>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct HookSpec {
+    pub version: HookVersion,
+    pub webhook: Webhook,
+}
+
+/// The wire format of a hook: it decides the inner keys of `children` and `related`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum HookVersion {
+    #[default]
+    V1,
+    V2,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Webhook {
+    pub target: Target,
+    /// For the whole exchange, body included.
+    pub timeout: Duration,
+    pub decoding: Decoding,
+    pub etag: Option<Etag>,
+    pub access: Access,
+}
+
+/// Who answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A complete URL; one given as `service` and `path` is already put together.
+    Url(String),
+    /// The built-in hook service: the webhook has a path, `/<hook>/<call>`, and neither `url` nor `service`.
+    BuiltIn { hook: String, call: String },
+}
+
+/// What is done about unknown and repeated fields in an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decoding {
+    Strict,
+    Loose,
+}
+
+/// Remembering answers by their ETag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Etag {
+    /// How long an answer is kept; `None` is for ever.
+    pub keep: Option<Duration>,
+}
+
+/// How a hook's server is trusted and how we identify ourselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub ca_bundle: Option<CaBundle>,
+    pub client_tls: Option<ClientTls>,
+    pub credentials: Option<Credentials>,
+}
+
+impl Access {
+    /// A webhook that sets any of it is not looked up in `endpointConfigs` at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Access::default()
+    }
+}
+
+/// Certificates that replace the system's roots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CaBundle {
+    Inline(String),
+    Secret(KeyRef),
+    ConfigMap(KeyRef),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClientTls {
+    pub namespace: String,
+    pub name: String,
+    pub certificate_key: String,
+    pub private_key_key: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Credentials {
+    /// `Authorization: <scheme> <value>`.
+    Token {
+        scheme: String,
+        secret: KeyRef,
+    },
+    Basic {
+        namespace: String,
+        name: String,
+        username_key: String,
+        password_key: String,
+    },
+}
+
+/// One key of a Secret or a ConfigMap, in any namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyRef {
+    pub namespace: String,
+    pub name: String,
+    pub key: String,
+}
+
+/// Access by host, for webhooks that set none of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    pub host: String,
+    pub access: Access,
+}

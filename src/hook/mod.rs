@@ -1,0 +1,80 @@
+//! Asking a hook what a parent's children and status should be: over HTTP, or in process.
+//!
+//! Knows the protocol and no cluster: what the answer leads to is `plan`'s and `controller`'s.
+
+pub(crate) mod remote;
+pub(crate) mod wire;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+
+use crate::config::spec::{HookSpec, Target};
+use crate::hook::remote::{Remote, RemoteSettings};
+use crate::hook::wire::answer::Answer;
+use crate::hook::wire::{Call, Failure};
+use crate::problem::Problem;
+
+/// The hook service in this process. It answers the webhooks that have a `path` alone.
+///
+/// The caller waits on an async thread, so an implementation renders elsewhere, or lets the runtime know.
+pub(crate) trait BuiltIn: Send + Sync {
+    /// `hook` and `call` are the two parts of the path; `body` is what a remote service would be sent.
+    fn answer<'a>(
+        &'a self,
+        hook: &'a str,
+        call: &'a str,
+        body: Bytes,
+    ) -> BoxFuture<'a, Result<Answer, Failure>>;
+}
+
+/// Who answers the webhooks that have a `path` alone.
+#[derive(Clone)]
+pub(crate) enum PathService {
+    InProcess(Arc<dyn BuiltIn>),
+    /// A hook service deployed apart; the path is appended to this URL.
+    At(String),
+}
+
+/// One hook of one definition.
+pub(crate) enum Hook {
+    Remote(Box<Remote>),
+    Local { service: Arc<dyn BuiltIn>, hook: String, call: String },
+}
+
+impl Hook {
+    /// The hook that a definition describes.
+    pub(crate) fn of(spec: &HookSpec, paths: &PathService) -> Result<Hook, Problem> {
+        let url = match (&spec.webhook.target, paths) {
+            (Target::Url(url), _) => url.clone(),
+            (Target::BuiltIn { hook, call }, PathService::At(base)) => {
+                format!("{}/{hook}/{call}", base.trim_end_matches('/'))
+            }
+            (Target::BuiltIn { hook, call }, PathService::InProcess(service)) => {
+                return Ok(Hook::local(service.clone(), hook, call));
+            }
+        };
+        let settings = RemoteSettings {
+            timeout: spec.webhook.timeout,
+            ..RemoteSettings::new(url, spec.webhook.decoding)
+        };
+        Hook::remote(settings)
+    }
+
+    pub(crate) fn remote(settings: RemoteSettings) -> Result<Hook, Problem> {
+        Ok(Hook::Remote(Box::new(Remote::new(settings)?)))
+    }
+
+    pub(crate) fn local(service: Arc<dyn BuiltIn>, hook: &str, call: &str) -> Hook {
+        Hook::Local { service, hook: hook.into(), call: call.into() }
+    }
+
+    /// Asks, and checks the answer. Dropping the future gives the call up.
+    pub(crate) async fn call(&self, call: Call, body: Bytes) -> Result<Answer, Failure> {
+        match self {
+            Hook::Remote(remote) => remote.call(call, body).await,
+            Hook::Local { service, hook, call } => service.answer(hook, call, body).await,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! HTTP/1.1 connections to hooks, kept open between calls.
+//!
+//! A connection is driven by the task that waits for its answer: no task of its own, no hand-over between threads.
+//! While it is idle nobody reads from it, so it is looked at once before it is used again.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// Connections are dropped after this time of rest; most servers and proxies close theirs after 60 s or more.
+const IDLE: Duration = Duration::from_secs(50);
+
+/// Where a connection leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub tls: bool,
+    pub host: String,
+    pub port: u16,
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send {}
+impl<T: AsyncRead + AsyncWrite + Send> Stream for T {}
+type Driver = http1::Connection<TokioIo<Pin<Box<dyn Stream>>>, Full<Bytes>>;
+
+/// One open connection, used by one call at a time.
+pub(super) struct Connection {
+    origin: Origin,
+    sender: http1::SendRequest<Full<Bytes>>,
+    driver: Pin<Box<Driver>>,
+    rests_since: Instant,
+}
+
+impl Connection {
+    /// Opens one. `tls` replaces the configuration that trusts the system's roots.
+    pub(super) async fn open(origin: &Origin, tls: Option<&Arc<ClientConfig>>) -> io::Result<Connection> {
+        let socket = TcpStream::connect((origin.host.as_str(), origin.port)).await?;
+        socket.set_nodelay(true)?;
+        let stream: Pin<Box<dyn Stream>> =
+            if origin.tls { Box::pin(secure(origin, socket, tls).await?) } else { Box::pin(socket) };
+        let (sender, driver) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        Ok(Connection {
+            origin: origin.clone(),
+            sender,
+            driver: Box::pin(driver),
+            rests_since: Instant::now(),
+        })
+    }
+
+    /// Sends a request and gives the answer's head.
+    pub(super) async fn send(
+        &mut self,
+        request: http::Request<Full<Bytes>>,
+    ) -> hyper::Result<http::Response<Incoming>> {
+        let answer = self.sender.send_request(request);
+        drive(&mut self.driver, answer).await
+    }
+
+    /// Moves bytes until `work`, which reads a body of this connection, is done.
+    pub(super) async fn while_reading<T>(&mut self, work: impl Future<Output = T>) -> T {
+        drive(&mut self.driver, work).await
+    }
+
+    /// Whether the next request can go out on it. The server may have closed it, or sent what nobody asked for.
+    async fn is_usable(&mut self) -> bool {
+        let closed = std::future::poll_fn(|cx| Poll::Ready(self.driver.as_mut().poll(cx).is_ready())).await;
+        !closed && self.sender.is_ready()
+    }
+}
+
+/// Polls `work`, and the connection it waits for, in one task.
+async fn drive<T>(driver: &mut Pin<Box<Driver>>, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    let mut closed = false;
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(done) = work.as_mut().poll(cx) {
+            return Poll::Ready(done);
+        }
+        if !closed {
+            // Its error also reaches `work`, which is the one to tell.
+            closed = driver.as_mut().poll(cx).is_ready();
+        }
+        work.as_mut().poll(cx)
+    })
+    .await
+}
+
+async fn secure(
+    origin: &Origin,
+    socket: TcpStream,
+    tls: Option<&Arc<ClientConfig>>,
+) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+    let name = ServerName::try_from(origin.host.clone()).map_err(io::Error::other)?;
+    let config = match tls {
+        Some(config) => config.clone(),
+        None => system_trust()?,
+    };
+    TlsConnector::from(config).connect(name, socket).await
+}
+
+/// Trust in the system's roots, read once.
+fn system_trust() -> io::Result<Arc<ClientConfig>> {
+    static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+    if let Some(config) = CONFIG.get() {
+        return Ok(config.clone());
+    }
+    let mut roots = rustls::RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let cause = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
+        return Err(io::Error::other(format!("no root certificate found on this system{cause}")));
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(CONFIG.get_or_init(|| Arc::new(config)).clone())
+}
+
+/// Connections at rest.
+pub(super) struct Pool {
+    idle: Mutex<Vec<Connection>>,
+    capacity: usize,
+}
+
+impl Pool {
+    pub(super) fn new(capacity: usize) -> Pool {
+        Pool { idle: Mutex::default(), capacity }
+    }
+
+    /// The connection that was used last: the others grow old and go.
+    pub(super) async fn take(&self, origin: &Origin) -> Option<Connection> {
+        while let Some(mut connection) = self.newest(origin) {
+            if connection.is_usable().await {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    fn newest(&self, origin: &Origin) -> Option<Connection> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|connection| connection.rests_since.elapsed() < IDLE);
+        let index = idle.iter().rposition(|connection| connection.origin == *origin)?;
+        Some(idle.remove(index))
+    }
+
+    /// Keeps a connection whose answer was read to its end, if it can be used again.
+    pub(super) async fn keep(&self, mut connection: Connection) {
+        if !connection.is_usable().await {
+            return;
+        }
+        connection.rests_since = Instant::now();
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < self.capacity {
+            idle.push(connection);
+        }
+    }
+}

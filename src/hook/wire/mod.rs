@@ -1,0 +1,92 @@
+//! The hook protocol as bytes: requests, and answers decoded with the hook's strictness.
+//!
+//! Knows no transport. A request is put together out of objects that are already JSON text.
+
+pub(crate) mod answer;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::config::spec::HookVersion;
+use crate::object::name::Key;
+use crate::problem::Problem;
+
+/// What is asked of a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Call {
+    Sync,
+    Finalize,
+    Customize,
+}
+
+impl Call {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Call::Sync => "sync",
+            Call::Finalize => "finalize",
+            Call::Customize => "customize",
+        }
+    }
+}
+
+/// Objects by `<Kind>.<apiVersion>`, then by the key that `inner_key` gives. A declared kind has its group even when empty.
+pub(crate) type Groups<'a> = BTreeMap<String, BTreeMap<String, &'a RawValue>>;
+
+/// The body of a composite sync or finalize call.
+#[derive(Serialize)]
+pub(crate) struct Request<'a> {
+    pub controller: &'a RawValue,
+    pub parent: &'a RawValue,
+    pub children: &'a Groups<'a>,
+    pub related: &'a Groups<'a>,
+    pub finalizing: bool,
+}
+
+impl Request<'_> {
+    pub(crate) fn body(&self) -> Bytes {
+        let mut body = Vec::with_capacity(self.length());
+        serde_json::to_writer(&mut body, self).expect("JSON text is written to memory");
+        body.into()
+    }
+
+    /// Enough for the body, so that it is allocated once.
+    fn length(&self) -> usize {
+        let groups = [self.children, self.related];
+        let objects = groups.iter().flat_map(|groups| groups.values()).flatten();
+        let keys: usize = groups.iter().flat_map(|groups| groups.keys()).map(|key| key.len() + 8).sum();
+        let objects: usize = objects.map(|(key, object)| key.len() + object.get().len() + 8).sum();
+        self.controller.get().len() + self.parent.get().len() + keys + objects + 128
+    }
+}
+
+/// The inner key of an object in a request, or `None` where a v1 hook must not see the object at all.
+///
+/// A v1 hook of a namespaced parent sees only its own namespace, by bare names.
+pub(crate) fn inner_key<'k>(version: HookVersion, parent: &Key, object: &'k Key) -> Option<Cow<'k, str>> {
+    if version == HookVersion::V2 || parent.namespace.is_empty() {
+        return Some(if object.namespace.is_empty() {
+            Cow::Borrowed(&object.name)
+        } else {
+            Cow::Owned(object.to_string())
+        });
+    }
+    (object.namespace == parent.namespace).then_some(Cow::Borrowed(&object.name))
+}
+
+/// Why there is no answer. Nothing is ever deleted after one.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Failure {
+    /// The hook refuses this request, or its answer is no valid answer: asking the same again gives the same.
+    ///
+    /// A remote hook may be repaired without anything changing in the cluster, so ask again, but slowly.
+    Refused(Problem),
+    /// No answer came, or the hook's server said that it can't now.
+    Unavailable { message: String, retry_after: Option<Duration> },
+    /// The hook is there and asks for patience (429): no failure, no event. `None` leaves the delay to the backoff.
+    Busy { after: Option<Duration> },
+}
