@@ -5,5 +5,6 @@ mod config;
 mod hook;
 mod object;
 mod problem;
+mod schedule;
 
 fn main() {}
