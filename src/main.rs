@@ -1,7 +1,9 @@
 //! syncwright: Kubernetes controllers declared in YAML, with hooks written as templates.
 #![allow(dead_code)]
 
+mod cluster;
 mod config;
+mod controller;
 mod hook;
 mod object;
 mod problem;

@@ -1,0 +1,118 @@
+//! Kubernetes Events: what `kubectl describe` shows.
+//!
+//! Repeats of an event within ten minutes count up the first one instead of making more.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use http::Request;
+use kube::client::Body;
+use serde_json::json;
+use tracing::debug;
+
+use super::Cluster;
+use crate::object::name::{Gvk, Key};
+
+/// The reporting component, as Metacontroller names itself: users' alerts look for it.
+const COMPONENT: &str = "metacontroller";
+const REPEAT: Duration = Duration::from_secs(600);
+/// A Kubernetes event's message may have 1024 bytes.
+const MESSAGE_BYTES: usize = 1000;
+const KEPT: usize = 4096;
+
+/// The object an event is about.
+#[derive(Clone, Debug)]
+pub(crate) struct About {
+    pub gvk: Gvk,
+    pub key: Key,
+    pub uid: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Severity {
+    Normal,
+    Warning,
+}
+
+struct Told {
+    name: String,
+    count: u64,
+    first: String,
+    last_sent: Instant,
+}
+
+/// Publishes events, without ever holding up who reports.
+pub(crate) struct Recorder {
+    cluster: Arc<Cluster>,
+    told: Mutex<HashMap<(String, String, String), Told>>,
+}
+
+impl Recorder {
+    pub(crate) fn new(cluster: Arc<Cluster>) -> Arc<Self> {
+        Arc::new(Recorder { cluster, told: Mutex::default() })
+    }
+
+    /// Reports in the background. A failure to publish is only logged.
+    pub(crate) fn publish(self: &Arc<Self>, about: &About, severity: Severity, reason: &str, message: &str) {
+        let message = cut(message).to_string();
+        let Some((name, count, first)) = self.count(about, reason, &message) else { return };
+        let namespace = if about.key.namespace.is_empty() { "default" } else { &about.key.namespace };
+        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let severity = if severity == Severity::Warning { "Warning" } else { "Normal" };
+        let event = json!({
+            "apiVersion": "v1", "kind": "Event",
+            "metadata": {"name": name, "namespace": namespace},
+            "involvedObject": {
+                "apiVersion": about.gvk.api_version(), "kind": about.gvk.kind, "name": about.key.name,
+                "namespace": about.key.namespace, "uid": about.uid,
+            },
+            "reason": reason, "message": message, "type": severity, "count": count,
+            "firstTimestamp": first, "lastTimestamp": now,
+            "source": {"component": COMPONENT}, "reportingComponent": COMPONENT, "reportingInstance": "",
+        });
+        let path = format!("/api/v1/namespaces/{namespace}/events");
+        let request = if count == 1 { Request::post(path) } else { Request::patch(format!("{path}/{name}")) };
+        let content_type = if count == 1 { "application/json" } else { "application/merge-patch+json" };
+        let request = request.header(http::header::CONTENT_TYPE, content_type);
+        let recorder = self.clone();
+        tokio::spawn(async move {
+            let Ok(request) = request.body(Body::from(event.to_string().into_bytes())) else { return };
+            if let Err(error) = recorder.cluster.send(request).await {
+                debug!(event = name, %error, "event not published");
+            }
+        });
+    }
+
+    /// The event's name, how often it happened, and since when; `None` while a repeat is too soon to tell.
+    fn count(&self, about: &About, reason: &str, message: &str) -> Option<(String, u64, String)> {
+        let mut told = self.told.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if told.len() > KEPT {
+            told.retain(|_, event| event.last_sent.elapsed() < REPEAT);
+        }
+        let id = (about.uid.clone(), reason.to_string(), message.to_string());
+        if let Some(known) = told.get_mut(&id).filter(|known| known.last_sent.elapsed() < REPEAT) {
+            known.count += 1;
+            // Told at 2, 4, 8, …: the count stays roughly right, and a failing parent stays quiet.
+            if !known.count.is_power_of_two() {
+                return None;
+            }
+            known.last_sent = Instant::now();
+            return Some((known.name.clone(), known.count, known.first.clone()));
+        }
+        let now = jiff::Timestamp::now();
+        let name = format!("{}.{:x}", about.key.name, now.as_nanosecond());
+        let first = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let event = Told { name: name.clone(), count: 1, first: first.clone(), last_sent: Instant::now() };
+        told.insert(id, event);
+        Some((name, 1, first))
+    }
+}
+
+fn cut(message: &str) -> &str {
+    let mut end = message.len().min(MESSAGE_BYTES);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    &message[..end]
+}

@@ -1,0 +1,281 @@
+//! One kind of the cluster under watch: what the API server says it is, its objects, and who wants to know.
+//!
+//! A kind is shared by all controllers that need it and stops being watched when the last of them lets go.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
+
+use super::object::{Managers, Object, Version};
+use super::store::{Change, Event, Store};
+use crate::object::name::{Gvk, Key};
+
+/// What discovery says of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Resource {
+    pub gvk: Gvk,
+    pub plural: String,
+    pub namespaced: bool,
+    /// Whether `/status` is a subresource of its own.
+    pub has_status: bool,
+}
+
+impl Resource {
+    /// Path of a collection (`name` none) or of one object.
+    pub(crate) fn path(&self, namespace: &str, name: Option<&str>) -> String {
+        let mut path = if self.gvk.group.is_empty() {
+            format!("/api/{}", self.gvk.version)
+        } else {
+            format!("/apis/{}/{}", self.gvk.group, self.gvk.version)
+        };
+        if self.namespaced && !namespace.is_empty() {
+            path.push_str("/namespaces/");
+            path.push_str(namespace);
+        }
+        path.push('/');
+        path.push_str(&self.plural);
+        if let Some(name) = name {
+            path.push('/');
+            path.push_str(name);
+        }
+        path
+    }
+}
+
+/// How far a kind is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Not yet looked up, or not yet listed.
+    Starting,
+    /// The API server does not know it (yet): the message says what is missing.
+    Absent(String),
+    /// It exists or may exist, but cannot be read: the message says why.
+    Failing(String),
+    /// Listed and under watch.
+    Live(Arc<Resource>),
+}
+
+/// Which visit caused a change: a controller by its number, and the parent it was at work on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub controller: u64,
+    pub parent: Key,
+}
+
+type Listener = Arc<dyn Fn(&Change, Option<&Origin>) + Send + Sync>;
+
+/// Whose objects are kept with their bodies. Of all others only names and owners are kept.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Interest {
+    /// Every object: parents and related objects.
+    All,
+    /// Objects controlled by a parent of this group and kind.
+    ControlledBy { group: String, kind: String },
+}
+
+/// A kind under watch.
+pub(crate) struct Kind {
+    pub api_version: String,
+    pub plural: String,
+    managers: Managers,
+    store: Mutex<Store>,
+    state: watch::Sender<State>,
+    uses: Mutex<HashMap<u64, (Interest, Listener)>>,
+    /// Wakes the watch task to list anew, since somebody wants more than was kept.
+    pub(super) relist: Arc<Notify>,
+    task: Mutex<Option<AbortHandle>>,
+}
+
+/// A controller's hold on a kind. Dropping it ends its notifications, and the watch with the last one.
+pub(crate) struct Use {
+    pub kind: Arc<Kind>,
+    number: u64,
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        lock(&self.kind.uses).remove(&self.number);
+    }
+}
+
+impl Drop for Kind {
+    fn drop(&mut self) {
+        if let Some(task) = lock(&self.task).take() {
+            task.abort();
+        }
+    }
+}
+
+/// All kinds under watch, by apiVersion and plural.
+#[derive(Default)]
+pub(crate) struct Kinds(Mutex<HashMap<(String, String), Weak<Kind>>>);
+
+impl Kinds {
+    /// The kind, and its watch started with `start` when nobody else holds it.
+    pub(super) fn hold(
+        &self,
+        api_version: &str,
+        plural: &str,
+        managers: &Managers,
+        (interest, listener): (Interest, Listener),
+        start: impl FnOnce(Weak<Kind>) -> AbortHandle,
+    ) -> Use {
+        let mut kinds = lock(&self.0);
+        kinds.retain(|_, kind| kind.strong_count() > 0);
+        let id = (api_version.to_string(), plural.to_string());
+        if let Some(kind) = kinds.get(&id).and_then(Weak::upgrade) {
+            return kind.used(interest, listener);
+        }
+        let kind = Arc::new(Kind::new(api_version, plural, managers));
+        let hold = kind.used(interest, listener);
+        *lock(&kind.task) = Some(start(Arc::downgrade(&kind)));
+        kinds.insert(id, Arc::downgrade(&kind));
+        hold
+    }
+
+    /// Every kind under watch now.
+    pub(crate) fn all(&self) -> Vec<Arc<Kind>> {
+        lock(&self.0).values().filter_map(Weak::upgrade).collect()
+    }
+}
+
+impl Kind {
+    fn new(api_version: &str, plural: &str, managers: &Managers) -> Self {
+        Kind {
+            api_version: api_version.into(),
+            plural: plural.into(),
+            managers: managers.clone(),
+            store: Mutex::default(),
+            state: watch::Sender::new(State::Starting),
+            uses: Mutex::default(),
+            relist: Arc::default(),
+            task: Mutex::default(),
+        }
+    }
+
+    fn used(self: &Arc<Self>, interest: Interest, listener: Listener) -> Use {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let mut uses = lock(&self.uses);
+        let known = uses.values().any(|(other, _)| *other == interest || *other == Interest::All);
+        let first = uses.is_empty();
+        uses.insert(number, (interest, listener));
+        if !known && !first {
+            self.relist.notify_one();
+        }
+        Use { kind: self.clone(), number }
+    }
+
+    /// The resource, once it is listed and under watch.
+    pub(crate) fn live(&self) -> Option<Arc<Resource>> {
+        match &*self.state.borrow() {
+            State::Live(resource) => Some(resource.clone()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state.borrow().clone()
+    }
+
+    pub(crate) fn states(&self) -> watch::Receiver<State> {
+        self.state.subscribe()
+    }
+
+    pub(super) fn set_state(&self, state: State) {
+        self.state.send_if_modified(|known| {
+            let changed = *known != state;
+            *known = state;
+            changed
+        });
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Object>> {
+        self.store().get(key).cloned()
+    }
+
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        self.store().all().map(|object| object.key.clone()).collect()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Object>> {
+        self.store().all().cloned().collect()
+    }
+
+    pub(crate) fn controlled_by(&self, uid: &str) -> Vec<Arc<Object>> {
+        self.store().controlled_by(uid)
+    }
+
+    pub(crate) fn orphans(&self, namespace: &str) -> Vec<Arc<Object>> {
+        self.store().orphans(namespace)
+    }
+
+    /// Reads an object out of JSON, keeping of it what somebody here wants.
+    pub(super) fn read(&self, text: &str, kind: &str) -> serde_json::Result<Object> {
+        let object = Object::read(text, (&self.api_version, kind), &self.managers)?;
+        Ok(if self.wanted(&object) { object } else { object.slim() })
+    }
+
+    /// Reads an object of which everything is kept: the answer to a write.
+    pub(super) fn read_whole(&self, text: &str) -> serde_json::Result<Object> {
+        Object::read(text, (&self.api_version, ""), &self.managers)
+    }
+
+    fn wanted(&self, object: &Object) -> bool {
+        lock(&self.uses).values().any(|(interest, _)| match interest {
+            Interest::All => true,
+            Interest::ControlledBy { group, kind } => object.controller.as_ref().is_some_and(|owner| {
+                let gvk_group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
+                gvk_group == group && *owner.kind == **kind
+            }),
+        })
+    }
+
+    pub(super) fn watched(&self, event: Event) {
+        let change = self.store().watched(event);
+        self.tell(change.into_iter(), None);
+    }
+
+    pub(super) fn relisted(&self, list: Vec<Object>, version: &Version) {
+        let changes = self.store().relisted(list, version);
+        self.tell(changes.into_iter(), None);
+    }
+
+    pub(super) fn begin_write(&self, key: &Key) {
+        self.store().begin_write(key);
+    }
+
+    pub(super) fn end_write(&self, key: &Key, answer: Option<Event>, origin: Option<&Origin>) {
+        let (own, others) = self.store().end_write(key, answer);
+        self.tell(own.into_iter(), origin);
+        self.tell(others.into_iter(), None);
+    }
+
+    pub(super) fn remove_now(&self, key: &Key, uid: &str, origin: Option<&Origin>) {
+        let change = self.store().remove_now(key, uid);
+        self.tell(change.into_iter(), origin);
+    }
+
+    fn tell(&self, changes: impl Iterator<Item = Change>, origin: Option<&Origin>) {
+        let mut listeners: Option<Vec<Listener>> = None;
+        for change in changes {
+            let listeners = listeners.get_or_insert_with(|| {
+                lock(&self.uses).values().map(|(_, listener)| listener.clone()).collect()
+            });
+            for listener in listeners {
+                listener(&change, origin);
+            }
+        }
+    }
+
+    fn store(&self) -> MutexGuard<'_, Store> {
+        lock(&self.store)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,68 @@
+//! Everything that speaks with the API server: discovery, watches and what they know, writes, events.
+//!
+//! The only room that names kube. It knows kinds and objects, and nothing of hooks or controllers.
+
+pub(crate) mod event;
+pub(crate) mod kind;
+pub(crate) mod object;
+pub(crate) mod request;
+pub(crate) mod store;
+pub(crate) mod write;
+
+mod discovery;
+mod watch;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kube::{Client, Config};
+use tokio::sync::Semaphore;
+
+use kind::{Interest, Kinds, Origin, Use};
+use object::Managers;
+use store::Change;
+
+/// More than this many requests at once gain nothing on an API server.
+const PLACES: usize = 32;
+
+/// A connection to one cluster.
+pub(crate) struct Cluster {
+    pub managers: Managers,
+    pub kinds: Kinds,
+    client: Client,
+    places: Semaphore,
+}
+
+impl Cluster {
+    /// Connects as kubectl would: the named kubeconfig, `$KUBECONFIG`, the pod's service account, `~/.kube/config`.
+    pub(crate) async fn connect(
+        kubeconfig: Option<&Path>,
+        managers: Managers,
+    ) -> Result<Arc<Self>, kube::Error> {
+        let mut config = match kubeconfig {
+            Some(path) => {
+                let file = kube::config::Kubeconfig::read_from(path)?;
+                Config::from_custom_kubeconfig(file, &Default::default()).await?
+            }
+            None => Config::infer().await.map_err(kube::Error::InferConfig)?,
+        };
+        // The queue backs off by itself; a retry hidden in the client would only hold up a visit.
+        config.default_retry = false;
+        let client = Client::try_from(config)?;
+        Ok(Arc::new(Cluster { managers, kinds: Kinds::default(), client, places: Semaphore::new(PLACES) }))
+    }
+
+    /// Holds a kind under watch: `listener` hears of every change until the hold is dropped.
+    pub(crate) fn watch(
+        &self,
+        api_version: &str,
+        plural: &str,
+        interest: Interest,
+        listener: impl Fn(&Change, Option<&Origin>) + Send + Sync + 'static,
+    ) -> Use {
+        let client = self.client.clone();
+        self.kinds.hold(api_version, plural, &self.managers, (interest, Arc::new(listener)), |kind| {
+            tokio::spawn(watch::keep(client, kind)).abort_handle()
+        })
+    }
+}

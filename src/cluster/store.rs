@@ -1,0 +1,274 @@
+//! What is known of one kind: every object by name, its owner and who has none.
+//!
+//! Three things feed it: the watch, a relist, and the answers to our own writes. An older version never
+//! replaces a newer one, so a visit never sees a state from before its own last write. While a write is
+//! under way, watch events of its object wait for the answer: the writer learns of its own write first.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use super::object::{Object, Version};
+use crate::object::name::Key;
+
+/// An object before and after.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub old: Option<Arc<Object>>,
+    pub new: Option<Arc<Object>>,
+}
+
+/// Something a watch said.
+#[derive(Debug)]
+pub(crate) enum Event {
+    Put(Object),
+    Gone(Object),
+}
+
+#[derive(Default)]
+pub(crate) struct Store {
+    objects: HashMap<Key, Arc<Object>>,
+    by_controller: HashMap<Box<str>, BTreeSet<Key>>,
+    without_controller: BTreeMap<String, BTreeSet<Key>>,
+    /// Uids that a delete of ours removed before the watch said so. A uid never comes back.
+    removed: HashSet<Box<str>>,
+    /// Writes under way, with the events that wait for their answers.
+    writing: HashMap<Key, Writing>,
+}
+
+#[derive(Default)]
+struct Writing {
+    writers: usize,
+    waiting: Vec<Event>,
+}
+
+impl Store {
+    pub(crate) fn get(&self, key: &Key) -> Option<&Arc<Object>> {
+        self.objects.get(key)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Object>> {
+        self.objects.values()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Objects whose controller has this uid, in name order.
+    pub(crate) fn controlled_by(&self, uid: &str) -> Vec<Arc<Object>> {
+        let keys = self.by_controller.get(uid).into_iter().flatten();
+        keys.filter_map(|key| self.objects.get(key)).cloned().collect()
+    }
+
+    /// Objects without a controller, of one namespace or (empty) of all, in name order.
+    pub(crate) fn orphans(&self, namespace: &str) -> Vec<Arc<Object>> {
+        let of_one = self.without_controller.get(namespace).into_iter();
+        let keys: Vec<&Key> = if namespace.is_empty() {
+            self.without_controller.values().flatten().collect()
+        } else {
+            of_one.flatten().collect()
+        };
+        keys.into_iter().filter_map(|key| self.objects.get(key)).cloned().collect()
+    }
+
+    /// Takes in what the watch said. `None`: nothing new.
+    pub(crate) fn watched(&mut self, event: Event) -> Option<Change> {
+        let key = match &event {
+            Event::Put(object) | Event::Gone(object) => &object.key,
+        };
+        if let Some(writing) = self.writing.get_mut(key) {
+            writing.waiting.push(event);
+            return None;
+        }
+        self.take_in(event)
+    }
+
+    /// Announces a write of `key`; `answered` must follow.
+    pub(crate) fn begin_write(&mut self, key: &Key) {
+        self.writing.entry(key.clone()).or_default().writers += 1;
+    }
+
+    /// Ends a write: its answer first, then the events that waited. Gives the answer's own change, and the
+    /// changes that the waiting events still made.
+    pub(crate) fn end_write(&mut self, key: &Key, answer: Option<Event>) -> (Option<Change>, Vec<Change>) {
+        let own = answer.and_then(|event| self.take_in(event));
+        let Some(writing) = self.writing.get_mut(key) else { return (own, Vec::new()) };
+        writing.writers -= 1;
+        if writing.writers > 0 {
+            return (own, Vec::new());
+        }
+        let waiting = self.writing.remove(key).map(|writing| writing.waiting).unwrap_or_default();
+        let others = waiting.into_iter().filter_map(|event| self.take_in(event)).collect();
+        (own, others)
+    }
+
+    /// Remembers that a delete of ours has removed the object at once.
+    pub(crate) fn remove_now(&mut self, key: &Key, uid: &str) -> Option<Change> {
+        if self.objects.get(key).is_none_or(|object| &*object.uid != uid) {
+            return None;
+        }
+        self.removed.insert(uid.into());
+        self.remove(key)
+    }
+
+    /// Takes in a complete list taken at `version`.
+    pub(crate) fn relisted(&mut self, list: Vec<Object>, version: &Version) -> Vec<Change> {
+        let names: HashSet<Key> = list.iter().map(|object| object.key.clone()).collect();
+        let vanished: Vec<Key> = self
+            .objects
+            .values()
+            .filter(|object| !names.contains(&object.key) && !object.version.newer_than(version))
+            .map(|object| object.key.clone())
+            .collect();
+        let mut changes: Vec<Change> = vanished.iter().filter_map(|key| self.remove(key)).collect();
+        changes.extend(list.into_iter().filter_map(|object| self.watched(Event::Put(object))));
+        self.removed.clear();
+        changes
+    }
+
+    fn take_in(&mut self, event: Event) -> Option<Change> {
+        match event {
+            Event::Put(object) => self.put(object),
+            Event::Gone(object) => {
+                self.removed.remove(&object.uid);
+                let known = self.objects.get(&object.key)?;
+                // The version of a deletion is newer than anything known of the deleted object.
+                let superseded = known.uid != object.uid && known.version.newer_than(&object.version);
+                if superseded { None } else { self.remove(&object.key) }
+            }
+        }
+    }
+
+    fn put(&mut self, object: Object) -> Option<Change> {
+        if self.removed.contains(&object.uid) {
+            return None;
+        }
+        if let Some(known) = self.objects.get(&object.key)
+            && !object.version.newer_than(&known.version)
+        {
+            return None;
+        }
+        let object = Arc::new(object);
+        let old = self.objects.insert(object.key.clone(), object.clone());
+        if let Some(old) = &old {
+            self.unindex(old);
+        }
+        self.index(&object);
+        Some(Change { old, new: Some(object) })
+    }
+
+    fn remove(&mut self, key: &Key) -> Option<Change> {
+        let old = self.objects.remove(key)?;
+        self.unindex(&old);
+        Some(Change { old: Some(old), new: None })
+    }
+
+    fn index(&mut self, object: &Object) {
+        let keys = match &object.controller {
+            Some(controller) => self.by_controller.entry(controller.uid.clone()).or_default(),
+            None => self.without_controller.entry(object.key.namespace.clone()).or_default(),
+        };
+        keys.insert(object.key.clone());
+    }
+
+    fn unindex(&mut self, object: &Object) {
+        match &object.controller {
+            Some(controller) => {
+                if let Some(keys) = self.by_controller.get_mut(&controller.uid) {
+                    keys.remove(&object.key);
+                    if keys.is_empty() {
+                        self.by_controller.remove(&controller.uid);
+                    }
+                }
+            }
+            None => {
+                if let Some(keys) = self.without_controller.get_mut(&object.key.namespace) {
+                    keys.remove(&object.key);
+                    if keys.is_empty() {
+                        self.without_controller.remove(&object.key.namespace);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::object::Managers;
+
+    fn object(name: &str, uid: &str, version: u64) -> Object {
+        let text = format!(
+            r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"namespace":"n","name":"{name}","uid":"{uid}","resourceVersion":"{version}"}}}}"#
+        );
+        let managers = Managers { objects: "m".into(), status: "s".into() };
+        Object::read(&text, ("v1", "ConfigMap"), &managers).expect("readable")
+    }
+
+    fn key(name: &str) -> Key {
+        Key::new("n", name)
+    }
+
+    #[test]
+    fn older_event_never_replaces_a_newer_answer() {
+        let mut store = Store::default();
+        store.begin_write(&key("a"));
+        let (own, _) = store.end_write(&key("a"), Some(Event::Put(object("a", "1", 7))));
+        assert!(own.is_some());
+        assert!(store.watched(Event::Put(object("a", "1", 6))).is_none());
+        assert!(store.watched(Event::Put(object("a", "1", 7))).is_none());
+        assert!(store.watched(Event::Put(object("a", "1", 8))).is_some());
+    }
+
+    #[test]
+    fn event_of_our_own_write_waits_for_the_answer_and_says_nothing_new() {
+        let mut store = Store::default();
+        store.begin_write(&key("a"));
+        assert!(store.watched(Event::Put(object("a", "1", 7))).is_none());
+        let (own, others) = store.end_write(&key("a"), Some(Event::Put(object("a", "1", 7))));
+        assert!(own.is_some());
+        assert!(others.is_empty());
+    }
+
+    #[test]
+    fn event_of_someone_else_during_our_write_is_still_a_change() {
+        let mut store = Store::default();
+        store.begin_write(&key("a"));
+        store.watched(Event::Put(object("a", "1", 9)));
+        let (_, others) = store.end_write(&key("a"), Some(Event::Put(object("a", "1", 7))));
+        assert_eq!(others.len(), 1);
+    }
+
+    #[test]
+    fn deleted_object_does_not_come_back_by_a_late_event() {
+        let mut store = Store::default();
+        store.watched(Event::Put(object("a", "1", 7)));
+        assert!(store.remove_now(&key("a"), "1").is_some());
+        assert!(store.watched(Event::Put(object("a", "1", 8))).is_none());
+        assert!(store.watched(Event::Gone(object("a", "1", 9))).is_none());
+        assert!(store.watched(Event::Put(object("a", "2", 10))).is_some());
+    }
+
+    #[test]
+    fn late_deletion_leaves_the_successor_of_the_same_name() {
+        let mut store = Store::default();
+        store.watched(Event::Put(object("a", "2", 10)));
+        assert!(store.watched(Event::Gone(object("a", "1", 9))).is_none());
+        assert!(store.get(&key("a")).is_some());
+    }
+
+    #[test]
+    fn relist_reports_what_vanished_and_keeps_what_was_written_since() {
+        let mut store = Store::default();
+        store.watched(Event::Put(object("gone", "1", 5)));
+        store.watched(Event::Put(object("written", "2", 20)));
+        store.watched(Event::Put(object("same", "3", 6)));
+        let changes =
+            store.relisted(vec![object("same", "3", 6), object("new", "4", 9)], &Version::Number(10));
+        let names: Vec<_> =
+            changes.iter().map(|c| c.new.as_ref().or(c.old.as_ref()).map(|o| o.key.name.clone())).collect();
+        assert_eq!(names, [Some("gone".to_string()), Some("new".to_string())]);
+        assert!(store.get(&key("written")).is_some());
+    }
+}

@@ -1,0 +1,163 @@
+//! Writes. Every answer goes into the store before anybody else hears of it.
+
+use http::Request;
+use kube::client::Body;
+use serde_json::Value;
+use serde_json::json;
+
+use super::Cluster;
+use super::kind::{Kind, Origin, Resource};
+use super::object::Object;
+use super::request::{self, Error};
+use super::store::Event;
+use crate::object::name::Key;
+
+const APPLY: &str = "application/apply-patch+yaml";
+const MERGE: &str = "application/merge-patch+json";
+
+/// Who writes, and on behalf of which visit.
+pub(crate) struct Writer<'a> {
+    pub cluster: &'a Cluster,
+    pub origin: &'a Origin,
+}
+
+/// Whether a conflict with another field manager is overridden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Force {
+    Yes,
+    No,
+}
+
+impl Writer<'_> {
+    /// Server-side apply of a child under the objects' manager.
+    pub(crate) async fn apply(
+        &self,
+        kind: &Kind,
+        resource: &Resource,
+        key: &Key,
+        body: Vec<u8>,
+        force: Force,
+    ) -> Result<(), Error> {
+        let force = force == Force::Yes;
+        let query = format!("fieldManager={}&force={force}", self.cluster.managers.objects);
+        self.patch(kind, key, &resource.path(&key.namespace, Some(&key.name)), &query, APPLY, body).await
+    }
+
+    /// Server-side apply of a parent's status under the status manager.
+    pub(crate) async fn apply_status(
+        &self,
+        kind: &Kind,
+        resource: &Resource,
+        key: &Key,
+        body: Vec<u8>,
+    ) -> Result<(), Error> {
+        let path = format!("{}/status", resource.path(&key.namespace, Some(&key.name)));
+        let query = format!("fieldManager={}&force=true", self.cluster.managers.status);
+        self.patch(kind, key, &path, &query, APPLY, body).await
+    }
+
+    /// Replaces parts of an object's metadata, guarded by the version they were computed from.
+    pub(crate) async fn patch_metadata(
+        &self,
+        kind: &Kind,
+        resource: &Resource,
+        object: &Object,
+        mut metadata: Value,
+    ) -> Result<(), Error> {
+        metadata["resourceVersion"] = json!(object.version.to_string());
+        metadata["uid"] = json!(object.uid);
+        let body = json!({ "metadata": metadata }).to_string().into_bytes();
+        let path = resource.path(&object.key.namespace, Some(&object.key.name));
+        let query = format!("fieldManager={}", self.cluster.managers.objects);
+        self.patch(kind, &object.key, &path, &query, MERGE, body).await
+    }
+
+    /// Deletes exactly the object with this uid; its dependents follow in the background.
+    /// An object that is gone, or replaced by another of its name, counts as deleted.
+    pub(crate) async fn delete(
+        &self,
+        kind: &Kind,
+        resource: &Resource,
+        key: &Key,
+        uid: &str,
+    ) -> Result<(), Error> {
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions",
+            "preconditions": {"uid": uid}, "propagationPolicy": "Background",
+        });
+        let request = Request::delete(resource.path(&key.namespace, Some(&key.name)))
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(Body::from(options.to_string().into_bytes()))?;
+        kind.begin_write(key);
+        let answer = self.cluster.send(request).await;
+        let seen = answer.as_ref().ok().and_then(|bytes| still_there(kind, resource, bytes));
+        let gone = match &answer {
+            Ok(_) => seen.is_none(),
+            Err(error) => error.is(404),
+        };
+        if gone {
+            kind.remove_now(key, uid, Some(self.origin));
+        }
+        kind.end_write(key, seen.map(Event::Put), Some(self.origin));
+        match answer {
+            Ok(_) => Ok(()),
+            Err(error) if error.is(404) || error.is(409) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The object as the API server has it now, past every cache. `None` when it is gone.
+    pub(crate) async fn read(
+        &self,
+        kind: &Kind,
+        resource: &Resource,
+        key: &Key,
+    ) -> Result<Option<Object>, Error> {
+        let request = Request::get(resource.path(&key.namespace, Some(&key.name))).body(Body::empty())?;
+        match self.cluster.send(request).await {
+            Ok(bytes) => Ok(Some(kind.read(std::str::from_utf8(&bytes)?, &resource.gvk.kind)?)),
+            Err(error) if error.is(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn patch(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        path: &str,
+        query: &str,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> Result<(), Error> {
+        let request = Request::patch(format!("{path}?{query}"))
+            .header(http::header::CONTENT_TYPE, content_type)
+            .header(http::header::ACCEPT, "application/json")
+            .body(Body::from(body))?;
+        kind.begin_write(key);
+        let answer = self.cluster.send(request).await.and_then(|bytes| {
+            let object = kind.read_whole(std::str::from_utf8(&bytes)?)?;
+            Ok(object)
+        });
+        let (seen, outcome) = match answer {
+            Ok(object) => (Some(Event::Put(object)), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        kind.end_write(key, seen, Some(self.origin));
+        outcome
+    }
+}
+
+/// A delete answers with the object while finalizers or a grace period keep it, else with a Status.
+fn still_there(kind: &Kind, resource: &Resource, bytes: &[u8]) -> Option<Object> {
+    let object = kind.read(std::str::from_utf8(bytes).ok()?, &resource.gvk.kind).ok()?;
+    (!object.uid.is_empty() && object.deleting && !object.key.name.is_empty()).then_some(object)
+}
+
+/// Requests that need an answer within the client's limits.
+impl Cluster {
+    pub(super) async fn send(&self, request: Request<Body>) -> Result<bytes::Bytes, Error> {
+        let _place = self.places.acquire().await.map_err(|_| Error::Unanswered("shutting down".into()))?;
+        request::answer(&self.client, request).await
+    }
+}
