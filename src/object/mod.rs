@@ -3,4 +3,7 @@
 //! Pure: no cluster, no clock.
 
 pub(crate) mod name;
+pub(crate) mod owner;
 pub(crate) mod quantity;
+pub(crate) mod selector;
+pub(crate) mod validity;

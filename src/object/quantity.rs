@@ -292,3 +292,108 @@ fn meant_suffix(suffix: &str) -> Option<&'static str> {
         .chain(DECIMAL_SUFFIXES.iter().map(|(known, _)| *known))
         .find(|known| !known.is_empty() && known.eq_ignore_ascii_case(bare))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn quantity(text: &str) -> Quantity {
+        Quantity::parse(text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Text, canonical text and amount, as k8s.io/apimachinery v0.36.3 reads and prints them; empty where it refuses.
+    #[test]
+    fn every_form_reads_and_prints_as_apimachinery_does() {
+        for line in include_str!("quantities.tsv").lines() {
+            let [text, canonical, amount] = line.split('\t').collect::<Vec<_>>()[..] else {
+                panic!("{line}")
+            };
+            match Quantity::parse(text) {
+                Err(error) => assert!(canonical.is_empty(), "{text}: {error}"),
+                Ok(parsed) => {
+                    assert_eq!(parsed.to_string(), canonical, "{text}");
+                    assert_eq!(parsed, quantity(amount), "{text}");
+                    assert_eq!(parsed, quantity(canonical), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn different_texts_of_one_amount_are_equal() {
+        for (left, right) in
+            [("1000m", "1"), ("0.5Gi", "512Mi"), ("1024Mi", "1Gi"), ("1e3", "1k"), ("0", "0Gi")]
+        {
+            assert_eq!(quantity(left), quantity(right));
+        }
+        assert!(quantity("1G") < quantity("1Gi"));
+        assert!(quantity("-1") < quantity("1n"));
+    }
+
+    #[test]
+    fn sum_keeps_the_left_sides_suffixes() {
+        assert_eq!(quantity("1Gi").checked_add(quantity("1024")).unwrap().to_string(), "1048577Ki");
+        assert_eq!(quantity("0").checked_add(quantity("512Mi")).unwrap().to_string(), "512Mi");
+        assert_eq!(quantity("1").checked_sub(quantity("1500m")).unwrap().to_string(), "-500m");
+        assert_eq!(quantity("1Gi").checked_sub(quantity("1Gi")).unwrap().to_string(), "0");
+    }
+
+    #[test]
+    fn number_in_json_reads_like_its_text() {
+        assert_eq!(Quantity::from_json(&serde_json::json!(1)), Some(quantity("1000m")));
+        assert_eq!(Quantity::from_json(&serde_json::json!(0.5)), Some(quantity("500m")));
+        assert_eq!(Quantity::from_json(&serde_json::json!(true)), None);
+    }
+
+    #[test]
+    fn amount_beyond_the_largest_suffix_keeps_its_size() {
+        assert_eq!(quantity("1000E").to_string(), "1e21");
+        assert_eq!(quantity(&quantity("1000E").to_string()), quantity("1000E"));
+    }
+
+    #[test]
+    fn refusal_says_what_is_wrong_with_the_text() {
+        for (text, message) in [
+            ("", "`` is not a quantity: expected a number with an optional suffix, such as `500m` or `1Gi`"),
+            (
+                "lots",
+                "`lots` is not a quantity: expected a number with an optional suffix, such as `500m` or `1Gi`",
+            ),
+            ("1K", "`1K` is not a quantity: unknown suffix `K`; hint: did you mean `k`?"),
+            ("10GB", "`10GB` is not a quantity: unknown suffix `GB`; hint: did you mean `G`?"),
+            ("1 Gi", "`1 Gi` is not a quantity: unknown suffix ` Gi`; hint: did you mean `Gi`?"),
+            (
+                "1 apple",
+                "`1 apple` is not a quantity: unknown suffix ` apple`; expected one of n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei, or an exponent such as `e3`",
+            ),
+            ("1e40", "`1e40` is too large for a quantity"),
+        ] {
+            assert_eq!(Quantity::parse(text).unwrap_err().to_string(), message);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn canonical_text_reads_back_as_the_same_amount(
+            whole in 0u64..=u64::MAX, fraction in "[0-9]{0,14}", negative: bool,
+            suffix in prop::sample::select(vec!["n", "u", "m", "", "k", "M", "G", "Ki", "Mi", "Gi", "Ti", "e3", "E-2"]),
+        ) {
+            let text = format!("{}{whole}.{fraction}{suffix}", if negative { "-" } else { "" });
+            let first = quantity(&text);
+            prop_assert_eq!(quantity(&first.to_string()), first);
+            prop_assert_eq!(quantity(&first.to_string()).to_string(), first.to_string());
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,24}") {
+            let _ = Quantity::parse(&text);
+        }
+
+        #[test]
+        fn no_number_panics(text in "[-+]?[0-9.]{0,60}[eE]?[-+]?[0-9]{0,12}[A-Za-z]{0,2}") {
+            let _ = Quantity::parse(&text);
+        }
+    }
+}

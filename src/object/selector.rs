@@ -1,0 +1,388 @@
+//! Which labels a LabelSelector picks.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::object::validity;
+use crate::problem::nearest;
+
+/// A LabelSelector, read and checked. Two that read differently and are stated alike are equal: `app In [a]` is
+/// `app=a`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Selector {
+    requirements: BTreeSet<Requirement>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Requirement {
+    key: String,
+    test: Test,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Test {
+    In(BTreeSet<String>),
+    NotIn(BTreeSet<String>),
+    Exists,
+    DoesNotExist,
+}
+
+/// Labels by key, whatever holds them.
+pub(crate) trait Labels {
+    fn label(&self, key: &str) -> Option<&str>;
+}
+
+/// Why a value is not a LabelSelector: where in it, and what is wrong there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SelectorError {
+    /// Path below the selector, as `matchExpressions[0].operator`; empty for the selector itself.
+    pub path: String,
+    pub message: String,
+}
+
+impl Selector {
+    /// Picks every object.
+    pub(crate) fn everything() -> Selector {
+        Selector::default()
+    }
+
+    /// Picks the objects with this one label.
+    pub(crate) fn label(key: &str, value: &str) -> Selector {
+        Selector { requirements: BTreeSet::from([Requirement::equals(key, value)]) }
+    }
+
+    /// Reads a LabelSelector. `null` and `{}` pick everything: whether that is allowed is the caller's to say.
+    pub(crate) fn from_json(value: &Value) -> Result<Selector, SelectorError> {
+        let empty = Map::new();
+        let fields = match value {
+            Value::Null => &empty,
+            Value::Object(fields) => fields,
+            other => return Err(SelectorError::expected("", "an object", other)),
+        };
+        let mut requirements = BTreeSet::new();
+        for (field, value) in fields {
+            match (field.as_str(), value) {
+                (_, Value::Null) => {}
+                ("matchLabels", value) => read_labels(value, &mut requirements)?,
+                ("matchExpressions", value) => read_expressions(value, &mut requirements)?,
+                (field, _) => return Err(unknown_field(field)),
+            }
+        }
+        Ok(Selector { requirements })
+    }
+
+    pub(crate) fn matches(&self, labels: &(impl Labels + ?Sized)) -> bool {
+        self.requirements.iter().all(|requirement| requirement.holds(labels))
+    }
+
+    /// The first requirement that these labels don't meet, as the selector writes it.
+    pub(crate) fn unmet(&self, labels: &(impl Labels + ?Sized)) -> Option<String> {
+        self.requirements.iter().find(|requirement| !requirement.holds(labels)).map(Requirement::to_string)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+}
+
+/// The form of the API's `labelSelector` parameter, keys in order: `app=db,tier in (a,b),!old`.
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, requirement) in self.requirements.iter().enumerate() {
+            write!(f, "{}{requirement}", if index == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+impl Requirement {
+    fn equals(key: &str, value: &str) -> Requirement {
+        Requirement { key: key.into(), test: Test::In(BTreeSet::from([value.to_string()])) }
+    }
+
+    fn holds(&self, labels: &(impl Labels + ?Sized)) -> bool {
+        let label = labels.label(&self.key);
+        match &self.test {
+            Test::In(values) => label.is_some_and(|label| values.contains(label)),
+            Test::NotIn(values) => label.is_none_or(|label| !values.contains(label)),
+            Test::Exists => label.is_some(),
+            Test::DoesNotExist => label.is_none(),
+        }
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |values: &BTreeSet<String>| values.iter().cloned().collect::<Vec<_>>().join(",");
+        match &self.test {
+            Test::In(values) if values.len() == 1 => write!(f, "{}={}", self.key, list(values)),
+            Test::In(values) => write!(f, "{} in ({})", self.key, list(values)),
+            Test::NotIn(values) => write!(f, "{} notin ({})", self.key, list(values)),
+            Test::Exists => f.write_str(&self.key),
+            Test::DoesNotExist => write!(f, "!{}", self.key),
+        }
+    }
+}
+
+impl Labels for Map<String, Value> {
+    fn label(&self, key: &str) -> Option<&str> {
+        self.get(key)?.as_str()
+    }
+}
+
+impl Labels for BTreeMap<String, String> {
+    fn label(&self, key: &str) -> Option<&str> {
+        self.get(key).map(String::as_str)
+    }
+}
+
+impl Labels for HashMap<String, String> {
+    fn label(&self, key: &str) -> Option<&str> {
+        self.get(key).map(String::as_str)
+    }
+}
+
+impl Labels for [(String, String)] {
+    fn label(&self, key: &str) -> Option<&str> {
+        self.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+    }
+}
+
+/// No labels at all.
+impl Labels for () {
+    fn label(&self, _: &str) -> Option<&str> {
+        None
+    }
+}
+
+impl SelectorError {
+    fn new(path: impl Into<String>, message: impl Into<String>) -> SelectorError {
+        SelectorError { path: path.into(), message: message.into() }
+    }
+
+    fn expected(path: impl Into<String>, what: &str, found: &Value) -> SelectorError {
+        SelectorError::new(path, format!("expected {what}, found {}", kind_of(found)))
+    }
+}
+
+impl fmt::Display for SelectorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() {
+            f.write_str(&self.message)
+        } else {
+            write!(f, "`{}`: {}", self.path, self.message)
+        }
+    }
+}
+
+impl std::error::Error for SelectorError {}
+
+fn read_labels(value: &Value, requirements: &mut BTreeSet<Requirement>) -> Result<(), SelectorError> {
+    let labels =
+        value.as_object().ok_or_else(|| SelectorError::expected("matchLabels", "an object", value))?;
+    for (key, value) in labels {
+        let path = format!("matchLabels.{key}");
+        let text = value.as_str().ok_or_else(|| SelectorError::expected(&path, "a string", value))?;
+        validity::label_key(key).map_err(|why| SelectorError::new(&path, format!("key `{key}` {why}")))?;
+        validity::label_value(text)
+            .map_err(|why| SelectorError::new(&path, format!("value `{text}` {why}")))?;
+        requirements.insert(Requirement::equals(key, text));
+    }
+    Ok(())
+}
+
+fn read_expressions(value: &Value, requirements: &mut BTreeSet<Requirement>) -> Result<(), SelectorError> {
+    let list =
+        value.as_array().ok_or_else(|| SelectorError::expected("matchExpressions", "a list", value))?;
+    for (index, expression) in list.iter().enumerate() {
+        requirements.insert(read_expression(&format!("matchExpressions[{index}]"), expression)?);
+    }
+    Ok(())
+}
+
+fn read_expression(path: &str, expression: &Value) -> Result<Requirement, SelectorError> {
+    let fields =
+        expression.as_object().ok_or_else(|| SelectorError::expected(path, "an object", expression))?;
+    if let Some(unknown) =
+        fields.keys().find(|field| !["key", "operator", "values"].contains(&field.as_str()))
+    {
+        return Err(SelectorError::new(
+            path,
+            format!("unknown field `{unknown}`, expected `key`, `operator`, `values`"),
+        ));
+    }
+    let key = text_of(path, "key", fields)?;
+    validity::label_key(key)
+        .map_err(|why| SelectorError::new(format!("{path}.key"), format!("key `{key}` {why}")))?;
+    let values = values_of(path, fields)?;
+    let test = read_test(path, text_of(path, "operator", fields)?, values)?;
+    Ok(Requirement { key: key.into(), test })
+}
+
+fn read_test(path: &str, operator: &str, values: BTreeSet<String>) -> Result<Test, SelectorError> {
+    let at_values = |message: &str| Err(SelectorError::new(format!("{path}.values"), message));
+    match (operator, values.is_empty()) {
+        ("In", false) => Ok(Test::In(values)),
+        ("NotIn", false) => Ok(Test::NotIn(values)),
+        ("Exists", true) => Ok(Test::Exists),
+        ("DoesNotExist", true) => Ok(Test::DoesNotExist),
+        ("In" | "NotIn", true) => at_values(&format!("`{operator}` needs at least one value")),
+        ("Exists" | "DoesNotExist", false) => at_values(&format!("`{operator}` takes no values")),
+        _ => Err(SelectorError::new(
+            format!("{path}.operator"),
+            format!("unknown operator `{operator}`, expected `In`, `NotIn`, `Exists` or `DoesNotExist`"),
+        )),
+    }
+}
+
+fn text_of<'a>(path: &str, field: &str, fields: &'a Map<String, Value>) -> Result<&'a str, SelectorError> {
+    match fields.get(field) {
+        Some(Value::String(text)) => Ok(text),
+        Some(other) => Err(SelectorError::expected(format!("{path}.{field}"), "a string", other)),
+        None => Err(SelectorError::new(path, format!("`{field}` is missing"))),
+    }
+}
+
+fn values_of(path: &str, fields: &Map<String, Value>) -> Result<BTreeSet<String>, SelectorError> {
+    let list = match fields.get("values") {
+        None | Some(Value::Null) => return Ok(BTreeSet::new()),
+        Some(Value::Array(list)) => list,
+        Some(other) => return Err(SelectorError::expected(format!("{path}.values"), "a list", other)),
+    };
+    list.iter()
+        .enumerate()
+        .map(|(index, value)| {
+            let path = format!("{path}.values[{index}]");
+            let text = value.as_str().ok_or_else(|| SelectorError::expected(&path, "a string", value))?;
+            validity::label_value(text)
+                .map_err(|why| SelectorError::new(&path, format!("value `{text}` {why}")))?;
+            Ok(text.to_string())
+        })
+        .collect()
+}
+
+fn unknown_field(field: &str) -> SelectorError {
+    let known = ["matchLabels", "matchExpressions"];
+    let hint = match nearest(field, known) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "labels belong below `matchLabels`".into(),
+    };
+    SelectorError::new("", format!("unknown field `{field}`; hint: {hint}"))
+}
+
+/// What a JSON value is, for a sentence: "found a number".
+pub(crate) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn selector(value: Value) -> Selector {
+        Selector::from_json(&value).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+    }
+
+    #[test]
+    fn every_requirement_must_hold() {
+        let selector = selector(json!({
+            "matchLabels": { "app": "db" },
+            "matchExpressions": [
+                { "key": "tier", "operator": "In", "values": ["a", "b"] },
+                { "key": "zone", "operator": "NotIn", "values": ["x"] },
+                { "key": "old", "operator": "DoesNotExist" },
+                { "key": "name", "operator": "Exists", "values": [] },
+            ],
+        }));
+        let fits = labels(&[("app", "db"), ("tier", "b"), ("name", "")]);
+        assert!(selector.matches(&fits));
+        for (key, value) in [("app", "web"), ("tier", "c"), ("zone", "x"), ("old", "")] {
+            let mut changed = fits.clone();
+            changed.insert(key.into(), value.into());
+            assert!(!selector.matches(&changed), "{key}={value}");
+        }
+        assert!(!selector.matches(&labels(&[("app", "db"), ("tier", "b")])));
+        assert_eq!(selector.unmet(&labels(&[("app", "db"), ("name", "")])), Some("tier in (a,b)".into()));
+    }
+
+    #[test]
+    fn empty_selector_matches_everything() {
+        for value in [json!({}), json!(null), json!({ "matchLabels": null, "matchExpressions": [] })] {
+            let selector = selector(value);
+            assert!(selector.is_empty() && selector.matches(&()));
+        }
+        assert!(!Selector::label("app", "db").is_empty());
+    }
+
+    #[test]
+    fn text_is_the_apis_and_does_not_depend_on_order() {
+        let one = selector(json!({
+            "matchExpressions": [
+                { "key": "tier", "operator": "In", "values": ["b", "a"] },
+                { "key": "old", "operator": "DoesNotExist" },
+                { "key": "app", "operator": "In", "values": ["db"] },
+                { "key": "zone", "operator": "NotIn", "values": ["x"] },
+                { "key": "name", "operator": "Exists" },
+            ],
+        }));
+        assert_eq!(one.to_string(), "app=db,name,!old,tier in (a,b),zone notin (x)");
+        assert_eq!(
+            selector(json!({ "matchExpressions": [{ "key": "app", "operator": "In", "values": ["db"] }] })),
+            selector(json!({ "matchLabels": { "app": "db" } }))
+        );
+        assert_eq!(Selector::everything().to_string(), "");
+    }
+
+    #[test]
+    fn fault_is_named_with_its_path() {
+        let expression = |value: Value| json!({ "matchExpressions": [value] });
+        for (value, message) in [
+            (json!([]), "expected an object, found a list"),
+            (json!({ "app": "db" }), "unknown field `app`; hint: labels belong below `matchLabels`"),
+            (json!({ "matchlabels": {} }), "unknown field `matchlabels`; hint: did you mean `matchLabels`?"),
+            (json!({ "matchLabels": { "n": 1 } }), "`matchLabels.n`: expected a string, found a number"),
+            (
+                json!({ "matchLabels": { "n": "a b" } }),
+                "`matchLabels.n`: value `a b` must consist of letters, digits, `-`, `_` and `.`",
+            ),
+            (expression(json!({ "operator": "Exists" })), "`matchExpressions[0]`: `key` is missing"),
+            (
+                expression(json!({ "key": "a", "operator": "in", "values": ["x"] })),
+                "`matchExpressions[0].operator`: unknown operator `in`, expected `In`, `NotIn`, `Exists` or `DoesNotExist`",
+            ),
+            (
+                expression(json!({ "key": "a", "operator": "In" })),
+                "`matchExpressions[0].values`: `In` needs at least one value",
+            ),
+            (
+                expression(json!({ "key": "a", "operator": "Exists", "values": ["x"] })),
+                "`matchExpressions[0].values`: `Exists` takes no values",
+            ),
+            (
+                expression(json!({ "key": "a", "operator": "In", "values": [1] })),
+                "`matchExpressions[0].values[0]`: expected a string, found a number",
+            ),
+            (
+                expression(json!({ "key": "a", "operator": "Exists", "value": ["x"] })),
+                "`matchExpressions[0]`: unknown field `value`, expected `key`, `operator`, `values`",
+            ),
+        ] {
+            assert_eq!(Selector::from_json(&value).unwrap_err().to_string(), message);
+        }
+    }
+}
