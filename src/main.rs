@@ -8,5 +8,6 @@ mod hook;
 mod object;
 mod problem;
 mod schedule;
+mod template;
 
 fn main() {}

@@ -1,0 +1,50 @@
+//! What a function, a filter or the engine itself says when it refuses: a problem that has no place yet.
+
+use std::fmt;
+
+use minijinja::{Error, ErrorKind};
+
+/// A refusal raised while a template runs. The engine adds place, caret and include trail.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::template) struct Fault {
+    pub message: String,
+    pub found: Option<String>,
+    pub expected: Option<String>,
+    pub hint: Option<String>,
+}
+
+impl Fault {
+    pub(in crate::template) fn new(message: impl Into<String>) -> Self {
+        Fault { message: message.into(), ..Fault::default() }
+    }
+
+    pub(in crate::template) fn found(mut self, found: impl Into<String>) -> Self {
+        self.found = Some(found.into());
+        self
+    }
+
+    pub(in crate::template) fn expected(mut self, expected: impl Into<String>) -> Self {
+        self.expected = Some(expected.into());
+        self
+    }
+
+    pub(in crate::template) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// minijinja carries the fault as the cause of its own error.
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        Error::new(ErrorKind::InvalidOperation, fault.message.clone()).with_source(fault)
+    }
+}
