@@ -1,6 +1,8 @@
 //! syncwright: Kubernetes controllers declared in YAML, with hooks written as templates.
 #![allow(dead_code)]
 
+mod author;
+mod cli;
 mod cluster;
 mod config;
 mod controller;
@@ -11,4 +13,6 @@ mod problem;
 mod schedule;
 mod template;
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    cli::run()
+}
