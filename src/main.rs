@@ -1,18 +1,13 @@
 //! syncwright: Kubernetes controllers declared in YAML, with hooks written as templates.
 #![allow(dead_code)]
 
-mod author;
-mod cli;
 mod cluster;
 mod config;
 mod controller;
 mod hook;
 mod object;
-mod plan;
 mod problem;
 mod schedule;
 mod template;
 
-fn main() -> std::process::ExitCode {
-    cli::run()
-}
+fn main() {}

@@ -4,6 +4,10 @@
 
 mod connection;
 mod reply;
+#[cfg(test)]
+mod server;
+#[cfg(test)]
+mod tests;
 
 use std::error::Error;
 use std::future::Future;
@@ -169,12 +173,12 @@ impl Remote {
 impl Target {
     fn parse(url: &str) -> Result<Target, Problem> {
         let wrong = |what: String| Problem::new(format!("webhook URL `{url}`: {what}"));
-        let uri: Uri = url.parse().map_err(|error| wrong(format!("{error}")))?;
-        let tls = match uri.scheme_str() {
-            Some("http") => false,
-            Some("https") => true,
+        let tls = match url.split_once("://") {
+            Some(("http", _)) => false,
+            Some(("https", _)) => true,
             _ => return Err(wrong("neither `http://` nor `https://`".into())),
         };
+        let uri: Uri = url.parse().map_err(|error| wrong(format!("not a URL ({error})")))?;
         let authority = uri.authority().ok_or_else(|| wrong("no host".into()))?;
         let host = authority.host();
         let shown = authority.as_str().rsplit('@').next().unwrap_or_default();

@@ -10,7 +10,8 @@ use serde_json::{Map, Number, Value};
 
 use crate::config::spec::{Decoding, ResourceName};
 use crate::hook::wire::Call;
-use crate::problem::{Place, Problem, nearest};
+use crate::object::selector::{Selector, SelectorError};
+use crate::problem::{Place, Problem, nearest, shown};
 
 /// Longest delay that is kept: it can be added to any clock without overflow.
 const LONGEST_RESYNC: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
@@ -36,12 +37,12 @@ pub(crate) struct DesiredChild {
     pub place: Option<Place>,
 }
 
-/// Objects that a hook wants to see beside its children. Selectors are as written, for `object::selector`.
+/// Objects that a hook wants to see beside its children.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RelatedRule {
     pub resource: ResourceName,
-    pub label_selector: Option<Value>,
-    pub namespace_selector: Option<Value>,
+    pub label_selector: Option<Selector>,
+    pub namespace_selector: Option<Selector>,
     pub namespace: Option<String>,
     pub names: Vec<String>,
 }
@@ -212,12 +213,13 @@ fn related_rule(index: usize, rule: Value, decoding: Decoding) -> Result<Related
     Ok(rule)
 }
 
-fn selector(rule: &Map<String, Value>, key: &str, path: &str) -> Result<Option<Value>, Problem> {
-    match rule.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(selector @ Value::Object(_)) => Ok(Some(selector.clone())),
-        Some(other) => Err(wrong(&format!("{path}.{key}"), other, "a label selector")),
-    }
+fn selector(rule: &Map<String, Value>, key: &str, path: &str) -> Result<Option<Selector>, Problem> {
+    let Some(written) = rule.get(key).filter(|written| !written.is_null()) else { return Ok(None) };
+    let wrong = |error: SelectorError| {
+        let dot = if error.path.is_empty() { "" } else { "." };
+        Problem::new(format!("`{path}.{key}{dot}{}`: {}", error.path, error.message))
+    };
+    Selector::from_json(written).map(Some).map_err(wrong)
 }
 
 fn names(rule: &Map<String, Value>, path: &str) -> Result<Vec<String>, Problem> {
@@ -257,18 +259,6 @@ fn optional_text<'v>(
 
 fn wrong(path: &str, found: &Value, expected: &str) -> Problem {
     Problem::new(format!("`{path}` is {}", shown(found))).expected(expected)
-}
-
-/// A value as a message shows it: small ones themselves, the rest by their kind.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Null => "null".into(),
-        Value::Bool(_) | Value::Number(_) => format!("`{value}`"),
-        Value::String(text) if text.chars().count() <= 40 => format!("the text `{text}`"),
-        Value::String(_) => "a text".into(),
-        Value::Array(_) => "a list".into(),
-        Value::Object(_) => "an object".into(),
-    }
 }
 
 fn unknown_field(path: &str, meant: Option<&str>, known: &[&str]) -> Problem {

@@ -3,6 +3,8 @@
 //! Knows no transport. A request is put together out of objects that are already JSON text.
 
 pub(crate) mod answer;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -61,6 +63,19 @@ impl Request<'_> {
         let keys: usize = groups.iter().flat_map(|groups| groups.keys()).map(|key| key.len() + 8).sum();
         let objects: usize = objects.map(|(key, object)| key.len() + object.get().len() + 8).sum();
         self.controller.get().len() + self.parent.get().len() + keys + objects + 128
+    }
+}
+
+/// The body of a customize call.
+#[derive(Serialize)]
+pub(crate) struct CustomizeRequest<'a> {
+    pub controller: &'a RawValue,
+    pub parent: &'a RawValue,
+}
+
+impl CustomizeRequest<'_> {
+    pub(crate) fn body(&self) -> Bytes {
+        serde_json::to_vec(self).expect("JSON text is written to memory").into()
     }
 }
 
