@@ -5,6 +5,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use serde_json::Value;
 
 /// A position in a file an author wrote. Lines and columns count from 1; columns count characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -155,6 +156,18 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
         .filter(|(distance, candidate)| *distance <= (candidate.chars().count().max(3) / 3).min(3))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// A value as a message shows it: a small one itself, another by its kind.
+pub(crate) fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "null".into(),
+        Value::Bool(_) | Value::Number(_) => format!("`{value}`"),
+        Value::String(text) if text.chars().count() <= 40 => format!("the text `{text}`"),
+        Value::String(_) => "a text".into(),
+        Value::Array(_) => "a list".into(),
+        Value::Object(_) => "an object".into(),
+    }
 }
 
 #[cfg(test)]

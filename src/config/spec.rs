@@ -1,8 +1,9 @@
 //! What a definition means, with defaults filled in: parents, children, hooks. How it was written is `manifest`'s.
 
+use std::fmt;
 use std::time::Duration;
 
-use serde_json::Value;
+use crate::object::selector::Selector;
 
 /// A CompositeController's spec.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,12 +25,24 @@ pub(crate) struct ResourceName {
     pub resource: String,
 }
 
+impl ResourceName {
+    /// Empty for the core group.
+    pub(crate) fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+impl fmt::Display for ResourceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.api_version, self.resource)
+    }
+}
+
 /// Which objects are parents.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ParentRule {
     pub resource: ResourceName,
-    /// The LabelSelector as written, for `object::selector`; absent means every object.
-    pub label_selector: Option<Value>,
+    pub selector: Selector,
     pub ignore_status_changes: bool,
     /// Dotted paths whose change starts a rolling update; `["spec"]` when none is given.
     pub revision_paths: Vec<String>,
