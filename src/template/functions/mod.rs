@@ -12,9 +12,43 @@
 //!   which remembers its path for messages about absent fields.
 //! - Work that grows with an argument pays for it: `state.consume_fuel(n)?`.
 
-use minijinja::Environment;
+mod arguments;
+mod condition;
+mod encode;
+mod fail;
+mod name;
+mod quantity;
+mod random;
+mod schedule;
+mod time;
+mod version;
 
-/// Adds every function and filter of this folder to a library's environment.
+use minijinja::value::{Kwargs, Rest, Value};
+use minijinja::{Environment, State};
+
+use crate::template::functions::arguments::Builtin;
+use crate::template::registry;
+
+/// Adds every function to a library's environment, each also as a filter whose value is the first argument.
 pub(super) fn install(environment: &mut Environment<'static>) {
-    let _ = environment;
+    for builtin in builtins() {
+        let call = move |state: &mut State, given: Rest<Value>, named: Kwargs| {
+            builtin.invoke(state, given.0, &named)
+        };
+        registry::function(environment, builtin.name, call);
+        registry::filter(environment, builtin.name, call);
+    }
+}
+
+fn builtins() -> impl Iterator<Item = Builtin> {
+    schedule::BUILTINS
+        .into_iter()
+        .chain(time::BUILTINS)
+        .chain(condition::BUILTINS)
+        .chain(name::BUILTINS)
+        .chain(quantity::BUILTINS)
+        .chain(version::BUILTINS)
+        .chain(encode::BUILTINS)
+        .chain(random::BUILTINS)
+        .chain(fail::BUILTINS)
 }
