@@ -1,6 +1,8 @@
 //! syncwright: Kubernetes controllers declared in YAML, with hooks written as templates.
 #![allow(dead_code)]
 
+mod author;
+mod cli;
 mod cluster;
 mod config;
 mod controller;
@@ -8,6 +10,9 @@ mod hook;
 mod object;
 mod problem;
 mod schedule;
+mod serve;
 mod template;
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    cli::run()
+}

@@ -11,7 +11,6 @@ mod registry;
 mod render;
 mod value;
 
-#[expect(unused_imports, reason = "the rooms above are being written")]
 pub(crate) use self::{
     library::{Document, Library},
     render::{Budget, Context},

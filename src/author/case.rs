@@ -1,0 +1,239 @@
+//! Cases: a request in a file beside the answer that it must get, `hooks/<hook>/cases/<case>/<call>.request.yaml`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::author::difference::differences;
+use crate::hook::local::{Reason, Shelf, in_file, to_yaml};
+use crate::problem::Problem;
+use crate::template::yaml;
+
+/// One call of one case.
+#[derive(Debug)]
+pub(crate) struct Case {
+    /// `mysql/waits-for-replicas/sync`
+    pub name: String,
+    hook: String,
+    call: String,
+    folder: PathBuf,
+    files: Files,
+}
+
+/// Which of a call's files are there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Files {
+    request: bool,
+    response: bool,
+    error: bool,
+    /// A file that belongs to no call: its name is misspelt.
+    stray: bool,
+}
+
+/// How a case went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Passed,
+    /// The file that was written, because what the case expected is not what it got.
+    Accepted(PathBuf),
+    /// Why, one line or more.
+    Failed(Vec<String>),
+}
+
+/// What to do with a case that does not get what it expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Accept {
+    No,
+    /// Take what it got as what it expects from now on.
+    Yes,
+}
+
+/// What a request got.
+enum Got {
+    Response(Value),
+    /// The error page of a template's fault.
+    Page(String),
+}
+
+/// Finds all cases below a hooks folder, in name order.
+pub(crate) fn find(root: &Path) -> io::Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    for (hook, folder) in folders_in(root)? {
+        let all = folder.join("cases");
+        if !all.is_dir() {
+            continue;
+        }
+        for (case, folder) in folders_in(&all)? {
+            for (call, files) in calls_in(&folder)? {
+                let name = format!("{hook}/{case}/{call}");
+                cases.push(Case { name, hook: hook.clone(), call, folder: folder.clone(), files });
+            }
+        }
+    }
+    Ok(cases)
+}
+
+impl Case {
+    /// Whether a pattern means this case: a part of its name, or with `*` the whole.
+    pub(crate) fn is_meant(&self, pattern: &str) -> bool {
+        if pattern.contains('*') { matches(pattern, &self.name) } else { self.name.contains(pattern) }
+    }
+
+    /// Renders the request and compares.
+    pub(crate) fn run(&self, shelf: &Shelf, accept: Accept) -> io::Result<Verdict> {
+        if self.files.stray {
+            let expected = "expected: `<call>.request.yaml`, `<call>.response.yaml` or `<call>.error.txt`";
+            return Ok(Verdict::Failed(vec![
+                format!("`{}` is no file of a case", self.call),
+                expected.into(),
+            ]));
+        }
+        if !self.files.request {
+            return Ok(Verdict::Failed(vec![format!(
+                "there is no `{}`",
+                self.path("request.yaml").display()
+            )]));
+        }
+        let path = self.path("request.yaml");
+        let got = match self.answer(shelf, &path)? {
+            Ok(got) => got,
+            Err(problem) => return Ok(Verdict::Failed(problem.page().lines().map(String::from).collect())),
+        };
+        let wrong = self.compare(&got)?;
+        match accept {
+            _ if wrong.is_empty() => Ok(Verdict::Passed),
+            Accept::No => Ok(Verdict::Failed(wrong)),
+            Accept::Yes => self.accept(&got).map(Verdict::Accepted),
+        }
+    }
+
+    /// The outer result is the file's, the inner one the request's: a case is about what a template answers, faults included.
+    fn answer(&self, shelf: &Shelf, path: &Path) -> io::Result<Result<Got, Problem>> {
+        let body = fs::read(path)?;
+        let entropy = Sha256::digest("").into();
+        Ok(match shelf.answer(&self.hook, &self.call, &body, default_now(), entropy) {
+            Ok(response) => Ok(Got::Response(response.into_value())),
+            Err(refusal) if refusal.reason == Reason::Fault => Ok(Got::Page(refusal.problem.page())),
+            Err(refusal) if refusal.reason == Reason::NotReady => {
+                Err(Problem::new("its hook does not compile"))
+            }
+            Err(refusal) => Err(in_file(refusal.problem, &path.display().to_string())),
+        })
+    }
+
+    fn compare(&self, got: &Got) -> io::Result<Vec<String>> {
+        Ok(match (got, self.files) {
+            (_, Files { response: true, error: true, .. }) => {
+                let call = &self.call;
+                vec![format!(
+                    "it has both `{call}.response.yaml` and `{call}.error.txt`: one of them is expected"
+                )]
+            }
+            (Got::Response(got), Files { response: true, .. }) => match self.expected()? {
+                Ok(expected) => differences(&expected, got),
+                Err(problem) => problem.page().lines().map(String::from).collect(),
+            },
+            (Got::Page(got), Files { error: true, .. }) => {
+                let expected = fs::read_to_string(self.path("error.txt"))?;
+                differing_pages(expected.trim_end(), got)
+            }
+            (Got::Response(_), Files { error: true, .. }) => vec!["expected an error, got an answer".into()],
+            (Got::Page(page), Files { response: true, .. }) => {
+                let lines = page.lines().map(|line| format!("  {line}"));
+                std::iter::once("expected an answer, got an error:".into()).chain(lines).collect()
+            }
+            (_, Files { response: false, error: false, .. }) => {
+                let call = &self.call;
+                vec![
+                    format!("it has neither `{call}.response.yaml` nor `{call}.error.txt`"),
+                    "hint: write what it gets now with `--accept`, then read it".into(),
+                ]
+            }
+        })
+    }
+
+    fn expected(&self) -> io::Result<Result<Value, Problem>> {
+        let path = self.path("response.yaml");
+        let text = fs::read_to_string(&path)?;
+        Ok(yaml::read(&path.display().to_string(), &text)
+            .map(|mut documents| if documents.len() == 1 { documents.remove(0).value } else { Value::Null }))
+    }
+
+    /// Writes what was got as what is expected, and returns where.
+    fn accept(&self, got: &Got) -> io::Result<PathBuf> {
+        let (kept, text, gone, was_there) = match got {
+            Got::Response(value) => ("response.yaml", to_yaml(value), "error.txt", self.files.error),
+            Got::Page(page) => ("error.txt", format!("{page}\n"), "response.yaml", self.files.response),
+        };
+        if was_there {
+            fs::remove_file(self.path(gone))?;
+        }
+        fs::write(self.path(kept), text)?;
+        Ok(self.path(kept))
+    }
+
+    fn path(&self, ending: &str) -> PathBuf {
+        self.folder.join(format!("{}.{ending}", self.call))
+    }
+}
+
+/// The time of a case that sets none: fixed, so that it gets the same answer at any time.
+pub(crate) fn default_now() -> Timestamp {
+    "2026-01-01T00:00:00Z".parse().expect("a literal time")
+}
+
+fn folders_in(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() && !name.starts_with(['.', '_']) {
+            folders.push((name, path));
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}
+
+/// The calls that a case's files are about. A misspelt file is a call without a request, which fails.
+fn calls_in(folder: &Path) -> io::Result<BTreeMap<String, Files>> {
+    let mut calls: BTreeMap<String, Files> = BTreeMap::new();
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') || name == "README.md" {
+            continue;
+        }
+        let (call, ending) = name.split_once('.').unwrap_or((&name, ""));
+        let known = matches!(ending, "request.yaml" | "response.yaml" | "error.txt");
+        let files = calls.entry(if known { call.into() } else { name.clone() }).or_default();
+        match ending {
+            "request.yaml" => files.request = true,
+            "response.yaml" => files.response = true,
+            "error.txt" => files.error = true,
+            _ => files.stray = true,
+        }
+    }
+    Ok(calls)
+}
+
+/// `*` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(text) = text.strip_prefix(start) else { return false };
+    (0..=text.len()).filter(|end| text.is_char_boundary(*end)).any(|end| matches(rest, &text[end..]))
+}
+
+fn differing_pages(expected: &str, got: &str) -> Vec<String> {
+    if expected == got {
+        return Vec::new();
+    }
+    let part = |title: &str, page: &str| -> Vec<String> {
+        std::iter::once(title.to_string()).chain(page.lines().map(|line| format!("  {line}"))).collect()
+    };
+    [part("expected the error:", expected), part("got the error:", got)].concat()
+}

@@ -1,0 +1,6 @@
+//! What an author does with hooks while writing them: run their cases, see what differs. Works on files, needs no cluster.
+//!
+//! Results are data; how they are printed is `cli`'s.
+
+pub(crate) mod case;
+pub(crate) mod difference;

@@ -1,0 +1,51 @@
+//! Log flags, and the log that they describe: on stderr, one event a line.
+
+use std::io::{IsTerminal, stderr};
+
+use clap::{Args, ValueEnum};
+use tracing_subscriber::EnvFilter;
+
+#[derive(Args)]
+#[command(next_help_heading = "Log")]
+pub(super) struct Flags {
+    /// Form of the log on stderr
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text, env = "SYNCWRIGHT_LOG_FORMAT")]
+    log_format: Format,
+    /// Least level that is logged: error, warn, info, debug, trace, or a filter such as `info,syncwright::hook=debug`
+    /// [default: info for what keeps running, else off]
+    #[arg(long, global = true, env = "SYNCWRIGHT_LOG_LEVEL", value_parser = filter)]
+    log_level: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+impl Flags {
+    /// Starts the log, at `usual` where no level was asked for.
+    pub(super) fn start(&self, usual: &str) {
+        let filter = EnvFilter::new(with_quiet_crates(self.log_level.as_deref().unwrap_or(usual)));
+        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
+        match self.log_format {
+            Format::Json => log.json().init(),
+            Format::Text => log.with_ansi(stderr().is_terminal() && !no_color()).with_target(false).init(),
+        }
+    }
+}
+
+/// What the crates below us say is theirs: kube logs whole responses, Secrets included.
+fn with_quiet_crates(level: &str) -> String {
+    format!("kube_client=off,actix_server=warn,actix_http=warn,{level}")
+}
+
+fn filter(text: &str) -> Result<String, String> {
+    let whole = with_quiet_crates(text);
+    EnvFilter::try_new(&whole).map(|_| text.to_string()).map_err(|error| error.to_string())
+}
+
+/// <https://no-color.org>: set to anything but the empty text.
+fn no_color() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}

@@ -1,0 +1,90 @@
+//! The command line: what was typed, what it means, what is printed.
+//!
+//! stdout is for data, stderr for talk. Exit codes are an interface: 0 done, 1 what was asked about is at fault, 2 it could
+//! not be asked.
+
+mod log;
+mod render;
+mod serve;
+mod test;
+mod version;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::problem::Problem;
+
+#[derive(Parser)]
+#[command(
+    name = "syncwright",
+    about = "Kubernetes controllers from manifests and Jinja templates",
+    version = version::LINE.as_str(),
+    propagate_version = false,
+    disable_help_subcommand = true,
+    after_help = AFTER_HELP
+)]
+struct Line {
+    #[command(flatten)]
+    log: log::Flags,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  syncwright serve                                answer hook calls from ./hooks on port 8090
+  syncwright render mysql sync my.yaml            what would the hook answer?
+  syncwright test                                 run all cases below ./hooks
+
+Exit codes:
+  0  done
+  1  what was asked about is at fault: a template, a request, a case
+  2  it could not be asked: a wrong flag, a missing file, a port in use";
+
+#[derive(Subcommand)]
+enum Verb {
+    Serve(serve::Flags),
+    Render(render::Flags),
+    Test(test::Flags),
+}
+
+impl Verb {
+    /// What runs on its own tells of it; what answers a person has its answer.
+    fn usual_log_level(&self) -> &'static str {
+        match self {
+            Verb::Serve(_) => "info",
+            Verb::Render(_) | Verb::Test(_) => "off",
+        }
+    }
+}
+
+/// How a verb ended, where it ended as planned.
+enum Ended {
+    Well,
+    AtFault,
+}
+
+/// Reads the command line and does what it says.
+pub(crate) fn run() -> ExitCode {
+    let line = Line::parse();
+    line.log.start(line.verb.usual_log_level());
+    let ended = match line.verb {
+        Verb::Serve(flags) => serve::run(flags),
+        Verb::Render(flags) => render::run(flags),
+        Verb::Test(flags) => test::run(flags),
+    };
+    match ended {
+        Ok(Ended::Well) => ExitCode::SUCCESS,
+        Ok(Ended::AtFault) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Shows a problem to a person.
+fn show(problem: &Problem) {
+    eprintln!("{}", problem.page());
+}

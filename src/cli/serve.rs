@@ -1,0 +1,76 @@
+//! `syncwright serve`: the hook service alone.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::Ended;
+use crate::hook::local::renders::Renders;
+use crate::hook::local::{Polling, Shelf};
+use crate::serve::{Service, Settings};
+
+/// Answer hook calls over HTTP from a folder of templates
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Flags {
+    /// The hooks folder
+    #[arg(long, value_name = "DIR", default_value = "hooks", env = "SYNCWRIGHT_HOOKS")]
+    hooks: PathBuf,
+    /// Where to listen; port 0 takes any free one and logs which
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:8090", env = "SYNCWRIGHT_LISTEN")]
+    listen: String,
+    /// Largest request body
+    #[arg(long, value_name = "BYTES", default_value_t = 10 << 20, value_parser = clap::value_parser!(u32).range(1024..))]
+    max_body_bytes: u32,
+    /// Look at the folder twice a second, where the system does not tell of changes
+    #[arg(long)]
+    poll: bool,
+}
+
+const AFTER_HELP: &str = "\
+Try:
+  curl --data-binary @hooks/mysql/example.yaml localhost:8090/mysql/sync
+  curl localhost:8090/
+  curl localhost:8090/readyz?verbose
+
+Also there: /healthz, /metrics. A changed file is live within a second; one that does not compile is reported, and the last
+good one goes on answering.
+
+Exit codes: 0 stopped by SIGTERM or SIGINT, 2 the service could not start";
+
+pub(super) fn run(flags: Flags) -> Result<Ended> {
+    if !flags.hooks.is_dir() {
+        bail!("there is no hooks folder `{}`; hint: name it with --hooks", flags.hooks.display());
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    runtime.block_on(serve(flags))?;
+    Ok(Ended::Well)
+}
+
+async fn serve(flags: Flags) -> Result<()> {
+    let shelf = Shelf::open(&flags.hooks);
+    let _fresh = shelf.keep_fresh(if flags.poll { Polling::Always } else { Polling::WhenNeeded });
+    let settings = Settings { listen: flags.listen, body_bytes: flags.max_body_bytes as usize };
+    let service = Service::bind(&settings, Arc::new(Renders::new(shelf)))
+        .with_context(|| format!("cannot listen on `{}`", settings.listen))?;
+    for address in &service.addresses {
+        tracing::info!(%address, "listening");
+    }
+    let stop = stop_signal()?;
+    service.run(stop).await.context("the service ended")
+}
+
+/// Done at the first SIGTERM or SIGINT.
+fn stop_signal() -> Result<impl Future<Output = ()>> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        let name = tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+        };
+        tracing::info!(signal = name, "stopping");
+    })
+}

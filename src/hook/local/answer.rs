@@ -1,0 +1,400 @@
+//! Makes one answer of the documents that a call rendered, and refuses what is no whole and valid one.
+//!
+//! Whoever prunes by an answer trusts it, so nothing is guessed here: an unknown field, a repeated one, two children of the
+//! same name or no document at all is an error with its place.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::config::spec::Decoding;
+use crate::hook::local::request::{Asker, Shape, kind_of};
+use crate::hook::wire::Call;
+use crate::hook::wire::answer::{Answer, DesiredChild};
+use crate::object::name::{Gvk, Key};
+use crate::problem::{Place, Problem, nearest};
+use crate::template::Document;
+
+/// What a call answers, with the place of each part in the templates.
+#[derive(Debug)]
+pub(crate) struct Response {
+    call: Call,
+    children_field: &'static str,
+    children: Vec<Child>,
+    /// The other fields, each checked.
+    fields: Map<String, Value>,
+    sources: HashMap<String, Arc<Document>>,
+}
+
+/// A wanted child and where it was written: a document of its own, or an element of a `children` list.
+#[derive(Debug)]
+struct Child {
+    object: Map<String, Value>,
+    origin: Origin,
+}
+
+/// A node of a rendered document.
+#[derive(Clone, Debug)]
+struct Origin {
+    document: Arc<Document>,
+    path: Vec<String>,
+}
+
+/// Makes the answer. `file` is where a call that rendered nothing is to be written.
+pub(super) fn assemble(documents: Vec<Document>, shape: &Shape, file: &str) -> Result<Response, Problem> {
+    if documents.is_empty() {
+        return Err(rendered_nothing(shape, file));
+    }
+    let mut response = Response {
+        call: shape.call,
+        children_field: shape.children_field(),
+        children: Vec::new(),
+        fields: Map::new(),
+        sources: HashMap::new(),
+    };
+    for document in documents {
+        response.add(document, shape)?;
+    }
+    check_repeated_children(&response.children, &shape.namespace)?;
+    Ok(response)
+}
+
+impl Response {
+    /// The answer as the protocol has it.
+    pub(crate) fn into_value(mut self) -> Value {
+        let mut answer = Map::new();
+        answer.extend(self.fields.shift_remove_entry("status"));
+        if self.call != Call::Customize {
+            let children = self.children.into_iter().map(|child| Value::Object(child.object)).collect();
+            answer.insert(self.children_field.to_string(), Value::Array(children));
+        }
+        answer.extend(self.fields);
+        Value::Object(answer)
+    }
+
+    /// The answer as the controller takes it.
+    pub(crate) fn into_answer(mut self) -> Result<Answer, Problem> {
+        let mut answer = Answer::from_fields(self.call, Decoding::Loose, self.with_list_field())?;
+        let desired =
+            |child: Child| DesiredChild { place: Some(child.origin.place(&[])), object: child.object };
+        answer.children = self.children.into_iter().map(desired).collect();
+        Ok(answer)
+    }
+
+    /// The fields, with an empty list of children: the children are handed on beside it.
+    fn with_list_field(&mut self) -> Map<String, Value> {
+        let mut fields = std::mem::take(&mut self.fields);
+        if self.call != Call::Customize {
+            fields.insert("children".into(), Value::Array(Vec::new()));
+        }
+        fields
+    }
+
+    fn add(&mut self, mut document: Document, shape: &Shape) -> Result<(), Problem> {
+        match document.value.take() {
+            Value::Object(object) if object.contains_key("apiVersion") && object.contains_key("kind") => {
+                if shape.call == Call::Customize {
+                    return Err(Problem::new("`customize` answers no children")
+                        .at(document.place())
+                        .expected("`relatedResources`"));
+                }
+                self.add_child(object, Origin { document: Arc::new(document), path: Vec::new() })
+            }
+            Value::Object(fields) => self.add_fields(fields, Arc::new(document), shape),
+            other => Err(Problem::new("a document is neither a child nor a map of response fields")
+                .at(document.place())
+                .found(kind_of(&other))
+                .expected("a manifest, or fields such as `status`")),
+        }
+    }
+
+    fn add_child(&mut self, object: Map<String, Value>, origin: Origin) -> Result<(), Problem> {
+        check_child(&object, &origin)?;
+        self.children.push(Child { object, origin });
+        Ok(())
+    }
+
+    fn add_fields(
+        &mut self,
+        fields: Map<String, Value>,
+        document: Arc<Document>,
+        shape: &Shape,
+    ) -> Result<(), Problem> {
+        for (name, value) in fields {
+            let origin = Origin { document: document.clone(), path: vec![name.clone()] };
+            if let Some(earlier) = self.sources.insert(name.clone(), document.clone()) {
+                let earlier = Origin { document: earlier, path: vec![name.clone()] };
+                return Err(Problem::new(format!("`{name}` is there twice"))
+                    .at(origin.place(&[]))
+                    .found(format!("it is also at {}", earlier.place(&[]))));
+            }
+            if name == shape.children_field() && shape.call != Call::Customize {
+                self.add_listed(value, &origin)?;
+                continue;
+            }
+            check_field(&name, &value, &origin, shape)?;
+            if !value.is_null() {
+                self.fields.insert(name, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Children in the protocol's own form.
+    fn add_listed(&mut self, value: Value, origin: &Origin) -> Result<(), Problem> {
+        let Value::Array(list) = value else {
+            let name = self.children_field;
+            return Err(origin
+                .wrong_type(&[], &value, "a list")
+                .hint(format!("write `{name}: []` when no child is wanted")));
+        };
+        for (index, value) in list.into_iter().enumerate() {
+            let index = index.to_string();
+            let Value::Object(object) = value else {
+                return Err(origin.wrong_type(&[&index], &value, "an object"));
+            };
+            let mut path = origin.path.clone();
+            path.push(index);
+            self.add_child(object, Origin { document: origin.document.clone(), path })?;
+        }
+        Ok(())
+    }
+}
+
+impl Origin {
+    /// Where the node at `path` below this one was written, or its nearest known parent.
+    fn place(&self, path: &[&str]) -> Place {
+        let whole: Vec<&str> = self.path.iter().map(String::as_str).chain(path.iter().copied()).collect();
+        self.document.place_of(&whole).unwrap_or_else(|| self.document.place())
+    }
+
+    fn problem(&self, path: &[&str], message: impl Into<String>) -> Problem {
+        Problem::new(message).at(self.place(path))
+    }
+
+    fn wrong_type(&self, path: &[&str], found: &Value, expected: &str) -> Problem {
+        let mut named: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        named.extend(path);
+        self.problem(path, format!("`{}` is of the wrong type", dotted(&named)))
+            .found(kind_of(found))
+            .expected(expected)
+    }
+}
+
+/// `children[0].metadata.name`.
+fn dotted(path: &[&str]) -> String {
+    path.iter().enumerate().fold(String::new(), |text, (index, step)| match step.parse::<usize>() {
+        Ok(number) => format!("{text}[{number}]"),
+        Err(_) if index == 0 => step.to_string(),
+        Err(_) => format!("{text}.{step}"),
+    })
+}
+
+/// Fields that belong to the answer. Under a child's own they are what a forgotten `---` leaves.
+const NEVER_A_CHILDS: [&str; 3] = ["status", "resyncAfterSeconds", "finalized"];
+
+fn check_child(object: &Map<String, Value>, origin: &Origin) -> Result<(), Problem> {
+    let kind = text(object, "kind", &["kind"], origin)?;
+    text(object, "apiVersion", &["apiVersion"], origin)?;
+    if let Some(field) = NEVER_A_CHILDS.iter().find(|field| object.contains_key(**field)) {
+        return Err(origin
+            .problem(&[field], format!("child `{kind}` holds `{field}`, which is a field of the answer"))
+            .hint("put `---` on a line of its own between a child and the answer's fields"));
+    }
+    let metadata = match object.get("metadata") {
+        Some(Value::Object(metadata)) => metadata,
+        Some(other) => return Err(origin.wrong_type(&["metadata"], other, "a map")),
+        None => return Err(origin.problem(&[], format!("child `{kind}` has no `metadata`"))),
+    };
+    if metadata.contains_key("generateName") && !metadata.contains_key("name") {
+        return Err(origin
+            .problem(&["metadata", "generateName"], format!("child `{kind}` has a generated name"))
+            .expected("`metadata.name`")
+            .hint("under a generated name it would be made anew at every sync"));
+    }
+    text(metadata, "name", &["metadata", "name"], origin)?;
+    match metadata.get("namespace") {
+        None | Some(Value::Null | Value::String(_)) => {}
+        Some(other) => return Err(origin.wrong_type(&["metadata", "namespace"], other, "a text")),
+    }
+    check_texts(metadata, "labels", &["metadata"], origin)?;
+    check_texts(metadata, "annotations", &["metadata"], origin)
+}
+
+/// The text at `path`, whose last step is `key` in `object`.
+fn text<'a>(
+    object: &'a Map<String, Value>,
+    key: &str,
+    path: &[&str],
+    origin: &Origin,
+) -> Result<&'a str, Problem> {
+    match object.get(key) {
+        Some(Value::String(text)) if !text.is_empty() => Ok(text),
+        Some(Value::String(_)) => Err(origin.problem(path, format!("`{}` is empty", dotted(path)))),
+        Some(other @ (Value::Number(_) | Value::Bool(_))) => {
+            Err(origin.wrong_type(path, other, "a text").hint("put it in quotes"))
+        }
+        Some(other) => Err(origin.wrong_type(path, other, "a text")),
+        None => {
+            let parents = &path[..path.len() - 1];
+            Err(origin.problem(parents, format!("a child has no `{}`", dotted(path))))
+        }
+    }
+}
+
+/// Labels and annotations hold texts. The API server answers any other type with a 500 and without a place.
+fn check_texts(
+    holder: &Map<String, Value>,
+    key: &str,
+    path: &[&str],
+    origin: &Origin,
+) -> Result<(), Problem> {
+    let way = |last: &[&'_ str]| -> Vec<String> {
+        path.iter().copied().chain([key]).chain(last.iter().copied()).map(String::from).collect()
+    };
+    let at = |last: &[&str], found: &Value, expected: &str| {
+        let way = way(last);
+        origin.wrong_type(&way.iter().map(String::as_str).collect::<Vec<_>>(), found, expected)
+    };
+    match holder.get(key) {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::Object(texts)) => {
+            match texts.iter().find(|(_, text)| !matches!(text, Value::String(_) | Value::Null)) {
+                None => Ok(()),
+                Some((name, other @ (Value::Number(_) | Value::Bool(_)))) => {
+                    Err(at(&[name], other, "a text").hint("put it in quotes"))
+                }
+                Some((name, other)) => Err(at(&[name], other, "a text")),
+            }
+        }
+        Some(other) => Err(at(&[], other, "a map")),
+    }
+}
+
+fn check_field(name: &str, value: &Value, origin: &Origin, shape: &Shape) -> Result<(), Problem> {
+    let known = shape.fields();
+    if !known.contains(&name) {
+        return Err(unknown_field(name, origin, &known));
+    }
+    match (name, value) {
+        ("status", Value::Object(status)) => check_status(status, origin),
+        ("status", Value::Null) if shape.asker == Asker::Decorator => Ok(()),
+        ("status", other) => {
+            Err(origin.wrong_type(&[], other, "a map").hint("write `status: {}` for an empty one"))
+        }
+        ("resyncAfterSeconds", Value::Number(number)) => {
+            let seconds = number.as_f64().unwrap_or(f64::NAN);
+            match Duration::try_from_secs_f64(seconds) {
+                Ok(_) => Ok(()),
+                Err(_) => Err(origin
+                    .problem(&[], "`resyncAfterSeconds` is no delay")
+                    .found(format!("`{number}`"))
+                    .expected("a number of seconds, 0 or more")),
+            }
+        }
+        ("resyncAfterSeconds", other) => Err(origin.wrong_type(&[], other, "a number of seconds")),
+        ("finalized", Value::Bool(_)) => Ok(()),
+        ("finalized", other) => Err(origin.wrong_type(&[], other, "`true` or `false`")),
+        ("relatedResources", list) => check_related(list, origin),
+        _ => check_texts(&Map::from_iter([(name.to_string(), value.clone())]), name, &[], &origin.root()),
+    }
+}
+
+/// A forgotten `---` also puts a whole child into the status.
+fn check_status(status: &Map<String, Value>, origin: &Origin) -> Result<(), Problem> {
+    if ["apiVersion", "kind", "metadata"].iter().all(|key| status.contains_key(*key)) {
+        return Err(origin
+            .problem(&["apiVersion"], "`status` holds a child")
+            .hint("put `---` on a line of its own before the child, and begin its lines at the margin"));
+    }
+    Ok(())
+}
+
+fn check_related(list: &Value, origin: &Origin) -> Result<(), Problem> {
+    if !list.is_array() {
+        return Err(origin
+            .wrong_type(&[], list, "a list")
+            .hint("write `relatedResources: []` when none is wanted"));
+    }
+    let fields = Map::from_iter([("relatedResources".to_string(), list.clone())]);
+    let place = |problem: Problem| {
+        let index =
+            problem.message.split_once("relatedResources[").and_then(|(_, rest)| rest.split(']').next());
+        let place = origin.place(&index.into_iter().collect::<Vec<_>>());
+        problem.at(place)
+    };
+    Answer::from_fields(Call::Customize, Decoding::Strict, fields).map(drop).map_err(place)
+}
+
+fn unknown_field(name: &str, origin: &Origin, known: &[&str]) -> Problem {
+    let problem = origin.problem(&[], format!("unknown response field `{name}`"));
+    if matches!(name, "apiVersion" | "kind" | "metadata" | "spec") {
+        return problem.hint("a child needs both `apiVersion` and `kind`");
+    }
+    match nearest(name, known.iter().copied()) {
+        Some(near) => problem.hint(format!("did you mean `{near}`?")),
+        None => problem.expected(known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// The API server has one object for each group, kind, namespace and name, so the last child would win, and fight.
+fn check_repeated_children(children: &[Child], namespace: &str) -> Result<(), Problem> {
+    let mut seen: HashMap<(Gvk, &str, &str), &Origin> = HashMap::with_capacity(children.len());
+    for Child { object, origin } in children {
+        let kind = Gvk::new(text_in(object, "apiVersion"), text_in(object, "kind"));
+        let metadata = object["metadata"].as_object().expect("a checked child has metadata");
+        let own = Some(text_in(metadata, "namespace")).filter(|own| !own.is_empty()).unwrap_or(namespace);
+        let name = text_in(metadata, "name");
+        let said = format!("{} `{}`", kind.kind, Key::new(own, name));
+        let same = Gvk { version: String::new(), ..kind };
+        if let Some(earlier) = seen.insert((same, own, name), origin) {
+            return Err(origin
+                .problem(&["metadata", "name"], format!("child {said} is there twice"))
+                .found(format!("it is also at {}", earlier.place(&["metadata", "name"]))));
+        }
+    }
+    Ok(())
+}
+
+fn text_in<'a>(object: &'a Map<String, Value>, key: &str) -> &'a str {
+    object.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn rendered_nothing(shape: &Shape, file: &str) -> Problem {
+    let name = match shape.call {
+        Call::Customize => "relatedResources",
+        Call::Sync | Call::Finalize => shape.children_field(),
+    };
+    Problem::new("rendered nothing: not a single document")
+        .at(Place { file: file.into(), line: 1, column: 1 })
+        .expected("a child, or a field of the answer")
+        .hint(format!("write `{name}: []` to say that none is wanted"))
+}
+
+impl Origin {
+    fn root(&self) -> Origin {
+        Origin { document: self.document.clone(), path: Vec::new() }
+    }
+}
+
+impl Shape {
+    fn children_field(&self) -> &'static str {
+        match self.asker {
+            Asker::Composite => "children",
+            Asker::Decorator => "attachments",
+        }
+    }
+
+    /// The fields of an answer to this request.
+    fn fields(&self) -> Vec<&'static str> {
+        match (self.call, self.asker) {
+            (Call::Customize, _) => vec!["relatedResources"],
+            (_, Asker::Composite) => vec!["status", "children", "resyncAfterSeconds", "finalized"],
+            (_, Asker::Decorator) => {
+                vec!["status", "attachments", "labels", "annotations", "resyncAfterSeconds", "finalized"]
+            }
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! The shelf: a folder of hooks, each compiled on its own, the last good edition of each ready to answer.
+//!
+//! A hook whose files do not compile keeps the edition it had and holds back no other hook. Renders are pure; what the
+//! shelf adds is which edition answers, and a memory of what went wrong.
+
+pub(crate) mod answer;
+pub(crate) mod edition;
+mod folder;
+mod record;
+pub(crate) mod renders;
+pub(crate) mod request;
+mod watch;
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::sync::watch as signal;
+
+use crate::hook::local::answer::Response;
+use crate::hook::local::edition::{CALLS, Edition, Rejected, Shelved, shelve};
+use crate::hook::local::folder::Listing;
+use crate::hook::local::record::{LastError, Outcome, Records};
+use crate::hook::local::request::Request;
+use crate::hook::local::watch::{News, Watch};
+use crate::hook::wire::Call;
+use crate::problem::{Problem, nearest};
+use crate::template::Budget;
+
+/// The hooks folder, ready to answer.
+pub(crate) struct Shelf {
+    root: PathBuf,
+    /// What the folder is called in places: its own name, so that an error page is the same wherever it lies.
+    label: String,
+    hooks: ArcSwap<Hooks>,
+    /// Held while the folder is read, so that an older look never replaces a newer one.
+    listing: Mutex<Option<Listing>>,
+    records: Records,
+    changes: signal::Sender<u64>,
+    budget: Budget,
+}
+
+/// What the last look at the folder gave.
+#[derive(Default)]
+struct Hooks {
+    by_name: BTreeMap<String, Arc<Shelved>>,
+    /// The folder itself can't be read; the hooks are those of an earlier look.
+    unreadable: Option<Problem>,
+}
+
+/// Why a call is not answered.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Refusal {
+    pub reason: Reason,
+    pub problem: Problem,
+    /// The call's last error was the same one: a parent that is retried brings it again and again.
+    pub repeated: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reason {
+    /// The request is none; the caller has to change it.
+    Malformed,
+    /// There is no such hook, or it has no such call.
+    Unknown,
+    /// The template can't answer this request; its author has to change it.
+    Fault,
+    /// No edition of this hook has compiled yet.
+    NotReady,
+    /// A bug of ours. The panic's message is in the log.
+    Panicked,
+}
+
+impl Reason {
+    fn refuse(self, problem: Problem) -> Refusal {
+        Refusal { reason: self, problem, repeated: false }
+    }
+}
+
+/// How a hook stands, for people.
+#[derive(Clone, Debug)]
+pub(crate) struct HookState {
+    pub hook: String,
+    /// The revision that answers, if any ever compiled.
+    pub revision: Option<String>,
+    /// A newer revision that does not compile.
+    pub rejected: Option<Rejected>,
+    pub calls: Vec<CallState>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct CallState {
+    pub call: Call,
+    pub last_error: Option<LastError>,
+}
+
+/// How the whole folder stands.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub hooks: Vec<HookState>,
+    /// Why the folder itself could not be read at the last look.
+    pub unreadable: Option<Problem>,
+}
+
+impl State {
+    /// Whether any hook can answer: a broken one must not take the others out of service.
+    pub(crate) fn ready(&self) -> bool {
+        self.hooks.iter().any(|hook| hook.revision.is_some())
+    }
+}
+
+impl Shelf {
+    /// Reads and compiles a folder. Faults in it are kept as state, not returned: they can be mended while it is in use.
+    pub(crate) fn open(root: &Path) -> Arc<Shelf> {
+        let whole = std::fs::canonicalize(root).unwrap_or_default();
+        let label = root.file_name().or(whole.file_name());
+        let shelf = Shelf {
+            root: root.to_path_buf(),
+            label: label.map_or("hooks".into(), |label| label.to_string_lossy().into_owned()),
+            hooks: ArcSwap::default(),
+            listing: Mutex::new(None),
+            records: Records::default(),
+            changes: signal::Sender::new(0),
+            budget: Budget::default(),
+        };
+        shelf.refresh();
+        Arc::new(shelf)
+    }
+
+    /// Keeps the shelf up to date until the returned value is dropped.
+    pub(crate) fn keep_fresh(self: &Arc<Shelf>, polling: Polling) -> Fresh {
+        let watch = Watch::new(polling == Polling::Always);
+        let news = watch.sender();
+        let shelf = self.clone();
+        let thread = std::thread::Builder::new()
+            .name("hooks-watch".into())
+            .spawn(move || shelf.follow(watch))
+            .expect("the system starts a thread");
+        Fresh { news, thread: Some(thread) }
+    }
+
+    /// The answer of one call to one body, which may be a whole request or a parent alone, as JSON or YAML.
+    pub(crate) fn answer(
+        &self,
+        hook: &str,
+        call: &str,
+        body: &[u8],
+        now: Timestamp,
+        entropy: [u8; 32],
+    ) -> Result<Response, Refusal> {
+        let began = Instant::now();
+        let (call, edition) = self.find(hook, call)?;
+        let mut result = edition.and_then(|edition| {
+            let request = Request::read(call, body, now, entropy)
+                .map_err(|problem| Reason::Malformed.refuse(problem))?;
+            catch_unwind(AssertUnwindSafe(|| self.render(&edition, call, request)))
+                .unwrap_or_else(|panic| Err(panicked(hook, call, panic.as_ref())))
+        });
+        let error =
+            result.as_ref().err().map(|refusal| LastError { at: now, text: refusal.problem.to_string() });
+        let outcome =
+            result.as_ref().map_or_else(|refusal| Outcome::Refused(refusal.reason), |_| Outcome::Answered);
+        let repeated = self.records.note((hook, call), outcome, began.elapsed(), error);
+        if let Err(refusal) = &mut result {
+            refusal.repeated = repeated;
+        }
+        result
+    }
+
+    /// Tells of every change of what the shelf answers; the number only grows.
+    pub(crate) fn changes(&self) -> signal::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// The revision that answers a hook's calls now.
+    pub(crate) fn revision(&self, hook: &str) -> Option<String> {
+        let hooks = self.hooks.load();
+        Some(hooks.by_name.get(hook)?.edition.as_ref()?.revision.clone())
+    }
+
+    pub(crate) fn state(&self) -> State {
+        let hooks = self.hooks.load();
+        State {
+            hooks: hooks.by_name.iter().map(|(hook, shelved)| self.state_of(hook, shelved)).collect(),
+            unreadable: hooks.unreadable.clone(),
+        }
+    }
+
+    /// Counters of calls and the state of each hook in Prometheus' text format.
+    pub(crate) fn metrics(&self) -> String {
+        let mut text = self.records.metrics();
+        text.push_str(
+            "# HELP syncwright_hook_rejected Whether the newest revision of a hook does not compile.\n",
+        );
+        text.push_str("# TYPE syncwright_hook_rejected gauge\n");
+        for hook in self.state().hooks {
+            let (name, rejected) = (record::label(&hook.hook), u8::from(hook.rejected.is_some()));
+            let _ = writeln!(text, "syncwright_hook_rejected{{hook=\"{name}\"}} {rejected}");
+        }
+        text
+    }
+
+    fn render(&self, edition: &Edition, call: Call, request: Request) -> Result<Response, Refusal> {
+        let files = &edition.calls[&call];
+        let Request { context, shape } = request;
+        let documents = edition.library.render(files, context, &self.budget);
+        let page = format!("{}/{}", self.label, files[0]);
+        documents
+            .and_then(|documents| answer::assemble(documents, &shape, &page))
+            .map_err(|problem| Reason::Fault.refuse(problem))
+    }
+
+    /// The call and the edition that answers it.
+    fn find(&self, hook: &str, call: &str) -> Result<(Call, Result<Arc<Edition>, Refusal>), Refusal> {
+        let hooks = self.hooks.load();
+        let Some(shelved) = hooks.by_name.get(hook) else {
+            return Err(hooks.unknown_hook(hook));
+        };
+        let known = CALLS.into_iter().find(|known| known.name() == call);
+        match (&shelved.edition, known) {
+            (Some(edition), Some(call)) if edition.calls.contains_key(&call) => {
+                Ok((call, Ok(edition.clone())))
+            }
+            (Some(edition), _) => Err(unknown_call(hook, call, edition)),
+            (None, Some(call)) => Ok((call, Err(not_ready(hook, shelved)))),
+            (None, None) => Err(not_ready(hook, shelved)),
+        }
+    }
+
+    fn state_of(&self, hook: &str, shelved: &Shelved) -> HookState {
+        let calls = shelved.edition.iter().flat_map(|edition| edition.calls.keys());
+        HookState {
+            hook: hook.to_string(),
+            revision: shelved.edition.as_ref().map(|edition| edition.revision.clone()),
+            rejected: shelved.rejected.clone(),
+            calls: calls
+                .map(|call| CallState { call: *call, last_error: self.records.last_error(hook, *call) })
+                .collect(),
+        }
+    }
+
+    /// Looks at the folder, and reads it when anything in it is new.
+    fn refresh(&self) {
+        let mut listing = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.hooks.load();
+        let looked = folder::list(&self.root);
+        if before.unreadable.is_none() && looked.is_ok() && looked.as_ref().ok() == listing.as_ref() {
+            return;
+        }
+        let after = match looked.and_then(|_| folder::read(&self.root)) {
+            Ok(folder) => {
+                let by_name = shelve(&self.label, &folder, &before.by_name);
+                *listing = Some(folder.listing);
+                Hooks { by_name, unreadable: None }
+            }
+            Err(error) => {
+                *listing = None;
+                Hooks { by_name: before.by_name.clone(), unreadable: Some(self.unreadable(&error)) }
+            }
+        };
+        if tell_changes(&before, &after) {
+            self.hooks.store(Arc::new(after));
+            self.changes.send_modify(|number| *number += 1);
+        } else {
+            self.hooks.store(Arc::new(after));
+        }
+    }
+
+    fn unreadable(&self, error: &io::Error) -> Problem {
+        Problem::new(format!("hooks folder `{}` cannot be read: {error}", self.root.display()))
+    }
+
+    /// Watches, and refreshes after each change, until told to stop.
+    fn follow(&self, mut watch: Watch) {
+        let mut aimed = None;
+        let mut said = None;
+        loop {
+            let listing = self.listing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if aimed.as_ref() != Some(&listing) {
+                let why = watch.aim(listing.as_ref().map(|listing| listing.folders.keys())).err();
+                if let Some(why) = why.as_ref().filter(|why| said.as_ref() != Some(*why)) {
+                    let folder = self.root.display();
+                    tracing::warn!(%folder, why, "hooks folder cannot be watched, so it is looked at twice a second");
+                }
+                (aimed, said) = (Some(listing), why);
+                // Something may have changed between the look and the watch.
+                self.refresh();
+            } else if watch.wait() {
+                self.refresh();
+            } else {
+                return;
+            }
+        }
+    }
+}
+
+impl Hooks {
+    fn unknown_hook(&self, hook: &str) -> Refusal {
+        if let Some(problem) = self.unreadable.as_ref().filter(|_| self.by_name.is_empty()) {
+            return Reason::NotReady.refuse(problem.clone());
+        }
+        let names: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
+        Reason::Unknown.refuse(unknown(format!("no hook `{hook}`"), hook, &names))
+    }
+}
+
+fn unknown_call(hook: &str, call: &str, edition: &Edition) -> Refusal {
+    let names: Vec<&str> = edition.calls.keys().map(|call| call.name()).collect();
+    Reason::Unknown.refuse(unknown(format!("hook `{hook}` has no call `{call}`"), call, &names))
+}
+
+/// Says what exists instead.
+fn unknown(message: String, word: &str, names: &[&str]) -> Problem {
+    let listed: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let expected = if names.is_empty() { "none exists".into() } else { listed.join(", ") };
+    let problem = Problem::new(message).expected(expected);
+    match nearest(word, names.iter().copied()) {
+        Some(name) => problem.hint(format!("did you mean `{name}`?")),
+        None => problem,
+    }
+}
+
+fn not_ready(hook: &str, shelved: &Shelved) -> Refusal {
+    let first = shelved.rejected.as_ref().and_then(|rejected| rejected.problems.first().cloned());
+    Reason::NotReady
+        .refuse(first.unwrap_or_else(|| Problem::new(format!("hook `{hook}` has no edition yet"))))
+}
+
+fn panicked(hook: &str, call: Call, panic: &(dyn Any + Send)) -> Refusal {
+    let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(hook, call = call.name(), panic = text, "render panicked: this is a bug of syncwright");
+    Reason::Panicked.refuse(Problem::new("internal error; the log says more"))
+}
+
+/// Logs what differs, and says whether anything does that a caller could notice.
+fn tell_changes(before: &Hooks, after: &Hooks) -> bool {
+    let mut noticed = false;
+    if let Some(problem) = after.unreadable.as_ref().filter(|_| after.unreadable != before.unreadable) {
+        tracing::error!(error = %problem, "hooks folder unreadable, the last good revisions answer");
+    }
+    for (hook, shelved) in &after.by_name {
+        let earlier = before.by_name.get(hook);
+        if earlier.is_some_and(|earlier| Arc::ptr_eq(earlier, shelved)) {
+            continue;
+        }
+        noticed = true;
+        match (&shelved.rejected, &shelved.edition) {
+            (Some(rejected), edition) => {
+                let answering = edition.as_ref().map(|edition| edition.revision.as_str());
+                for problem in &rejected.problems {
+                    let rejected = &rejected.revision;
+                    tracing::error!(hook, rejected, answering, error = %problem, "hook revision does not compile");
+                }
+            }
+            (None, edition) => {
+                let revision = edition.as_ref().map(|edition| edition.revision.as_str());
+                tracing::info!(hook, revision, "hook revision active");
+            }
+        }
+    }
+    for hook in before.by_name.keys().filter(|hook| !after.by_name.contains_key(*hook)) {
+        noticed = true;
+        tracing::info!(hook, "hook removed");
+    }
+    noticed
+}
+
+/// The problem with the file called by another name, such as the path of what was sent as a body.
+pub(crate) fn in_file(mut problem: Problem, file: &str) -> Problem {
+    if let Some(place) = problem.place.as_mut().filter(|place| place.file == request::FILE) {
+        place.file = file.to_string();
+    }
+    problem
+}
+
+/// An answer as YAML, for people.
+pub(crate) fn to_yaml(answer: &Value) -> String {
+    serde_saphyr::to_string(answer).expect("JSON can be written as YAML")
+}
+
+/// How a changed folder is noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Polling {
+    /// Only where the system can't tell of changes.
+    WhenNeeded,
+    Always,
+}
+
+/// Keeps a shelf fresh for as long as it lives.
+pub(crate) struct Fresh {
+    news: Sender<News>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        let _ = self.news.send(News::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

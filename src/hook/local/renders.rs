@@ -1,0 +1,112 @@
+//! Renders on threads of their own, as many at once as the container has cores, so that a slow template holds up no socket.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use crate::hook::BuiltIn;
+use crate::hook::local::answer::Response;
+use crate::hook::local::{Reason, Refusal, Shelf};
+use crate::hook::wire::Failure;
+use crate::hook::wire::answer::Answer;
+
+/// Calls that may wait for a core. At 50 µs each, the last one waits for some 30 ms.
+const WAITING: usize = 512;
+
+/// A shelf and the threads that render from it.
+pub(crate) struct Renders {
+    shelf: Arc<Shelf>,
+    turns: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+/// Too many calls wait already.
+#[derive(Debug)]
+pub(crate) struct Overload;
+
+impl Renders {
+    pub(crate) fn new(shelf: Arc<Shelf>) -> Renders {
+        // This honours a container's CPU limit, not only the host's count.
+        let cores = available_parallelism().map_or(1, usize::from);
+        Renders { shelf, turns: Arc::new(Semaphore::new(cores)), waiting: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn shelf(&self) -> &Arc<Shelf> {
+        &self.shelf
+    }
+
+    /// Waits for a core, renders, and hands the answer to `finish` on that same core.
+    pub(crate) async fn answer<T: Send + 'static>(
+        &self,
+        hook: &str,
+        call: &str,
+        body: Bytes,
+        finish: impl FnOnce(Result<Response, Refusal>) -> T + Send + 'static,
+    ) -> Result<T, Overload> {
+        let _place = Place::take(&self.waiting)?;
+        let turn = self.turns.clone().acquire_owned().await.expect("the semaphore is never closed");
+        let (shelf, hook, call) = (self.shelf.clone(), hook.to_string(), call.to_string());
+        let render = move || {
+            // Held by the render itself: a caller that goes away ends the wait, not the work.
+            let _turn = turn;
+            finish(shelf.answer(&hook, &call, &body, Timestamp::now(), fresh_entropy()))
+        };
+        Ok(spawn_blocking(render).await.expect("a panic of a render is caught"))
+    }
+}
+
+/// A place among those who wait or are rendered.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    fn take(waiting: &'a AtomicUsize) -> Result<Place<'a>, Overload> {
+        let place = Place(waiting);
+        if waiting.fetch_add(1, Ordering::Relaxed) >= WAITING { Err(Overload) } else { Ok(place) }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl BuiltIn for Renders {
+    fn answer<'a>(
+        &'a self,
+        hook: &'a str,
+        call: &'a str,
+        body: Bytes,
+    ) -> BoxFuture<'a, Result<Answer, Failure>> {
+        Box::pin(async move {
+            let answer = |result: Result<Response, Refusal>| {
+                result.map_err(failure).and_then(|response| response.into_answer().map_err(Failure::Refused))
+            };
+            let overload = |Overload| Failure::Busy { after: Some(Duration::from_millis(100)) };
+            Renders::answer(self, hook, call, body, answer).await.map_err(overload)?
+        })
+    }
+}
+
+fn failure(refusal: Refusal) -> Failure {
+    match refusal.reason {
+        Reason::NotReady | Reason::Panicked => {
+            Failure::Unavailable { message: refusal.problem.to_string(), retry_after: None }
+        }
+        Reason::Malformed | Reason::Unknown | Reason::Fault => Failure::Refused(refusal.problem),
+    }
+}
+
+/// What `random_string` draws from, new for each render.
+pub(crate) fn fresh_entropy() -> [u8; 32] {
+    let mut entropy = [0; 32];
+    getrandom::fill(&mut entropy).expect("the system has randomness");
+    entropy
+}

@@ -1,0 +1,241 @@
+//! Reads what was posted: a request of the protocol, v1 or v2, composite or decorator, or a parent alone, JSON or YAML.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::hook::wire::Call;
+use crate::problem::{Place, Problem, nearest};
+use crate::template::{Context, yaml};
+
+/// The fields of a request. `now` and `entropy` are ours: they make a request repeatable.
+const FIELDS: [&str; 9] =
+    ["controller", "parent", "object", "children", "attachments", "related", "finalizing", "now", "entropy"];
+
+/// How places call what was posted.
+pub(super) const FILE: &str = "body";
+
+/// A request, ready to be rendered.
+pub(super) struct Request {
+    pub context: Context,
+    pub shape: Shape,
+}
+
+/// What of the request decides the answer's form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub call: Call,
+    pub asker: Asker,
+    /// Where a child without a namespace goes; empty for a cluster-scoped parent.
+    pub namespace: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    Composite,
+    Decorator,
+}
+
+type Family = BTreeMap<String, BTreeMap<String, Value>>;
+
+/// Whether a body is JSON by its looks: its declared type says nothing, as curl declares every body a form.
+pub(crate) fn looks_like_json(body: &[u8]) -> bool {
+    body.trim_ascii_start().first() == Some(&b'{')
+}
+
+impl Request {
+    /// Missing parts of the body are taken as empty, `now` and `entropy` as given.
+    pub(super) fn read(
+        call: Call,
+        body: &[u8],
+        now: Timestamp,
+        entropy: [u8; 32],
+    ) -> Result<Request, Problem> {
+        let mut fields = whole(parse(body)?)?;
+        let asker = if fields.contains_key("object") { Asker::Decorator } else { Asker::Composite };
+        let (parent_field, children_field) = match asker {
+            Asker::Composite => ("parent", "children"),
+            Asker::Decorator => ("object", "attachments"),
+        };
+        let parent = parent(&mut fields, parent_field)?;
+        let namespace = text_at(&parent, &["metadata", "namespace"]).unwrap_or_default().to_string();
+        let now = time(&mut fields)?.unwrap_or(now);
+        let entropy = seed(&mut fields)?.unwrap_or(entropy);
+        let mut context = Context::new(now, entropy);
+        context.set_family("children", family(&mut fields, children_field, &namespace)?);
+        context.set_family("related", family(&mut fields, "related", &namespace)?);
+        context.set("finalizing", finalizing(&mut fields, call)?);
+        context.set("parent", parent);
+        if let Some(controller) = fields.swap_remove("controller") {
+            context.set("controller", controller);
+        }
+        Ok(Request { context, shape: Shape { call, asker, namespace } })
+    }
+}
+
+/// The body as one map.
+fn parse(body: &[u8]) -> Result<Map<String, Value>, Problem> {
+    let wanted = "a request or a parent object, as JSON or YAML";
+    let text = std::str::from_utf8(body).map_err(|error| {
+        Problem::new(format!("the body is not UTF-8 text: byte {} is none", error.valid_up_to()))
+            .expected(wanted)
+    })?;
+    let value = if looks_like_json(body) {
+        // What is no JSON may still be a flow mapping of YAML.
+        serde_json::from_str(text)
+            .or_else(|error| parse_yaml(text).map_err(|_| json_problem(text, &error)))?
+    } else {
+        parse_yaml(text)?
+    };
+    match value {
+        Value::Object(map) => Ok(map),
+        Value::Null => Err(Problem::new("the body is empty").expected(wanted)),
+        other => Err(Problem::new("the body is no request").found(kind_of(&other)).expected(wanted)),
+    }
+}
+
+fn parse_yaml(text: &str) -> Result<Value, Problem> {
+    let mut documents = yaml::read(FILE, text)?;
+    match documents.len() {
+        0 => Ok(Value::Null),
+        1 => Ok(documents.remove(0).value),
+        many => Err(Problem::new(format!("the body holds {many} documents")).expected("one")),
+    }
+}
+
+fn json_problem(text: &str, error: &serde_json::Error) -> Problem {
+    let whole = error.to_string();
+    let message = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(message, _)| message);
+    let place = Place { file: FILE.into(), line: error.line(), column: error.column().max(1) };
+    Problem::new(format!("the body is no JSON: {message}")).at(place).with_source(text, 1)
+}
+
+/// Makes a request of a parent that stands alone.
+fn whole(fields: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
+    if fields.contains_key("parent") || fields.contains_key("object") {
+        check_names(&fields)?;
+        return Ok(fields);
+    }
+    if fields.contains_key("apiVersion") && fields.contains_key("kind") {
+        return Ok(Map::from_iter([("parent".to_string(), Value::Object(fields))]));
+    }
+    let found: Vec<String> = fields.keys().take(8).map(|key| format!("`{key}`")).collect();
+    let expected = "a parent (`apiVersion`, `kind`, …) or a request (`parent`, `children`, …)";
+    Err(Problem::new("the body is neither a parent nor a request")
+        .found(if found.is_empty() { "an empty map".into() } else { found.join(", ") })
+        .expected(expected))
+}
+
+/// Refuses a misspelt field. Others pass: a newer controller may send more than we know.
+fn check_names(fields: &Map<String, Value>) -> Result<(), Problem> {
+    for key in fields.keys().filter(|key| !FIELDS.contains(&key.as_str())) {
+        if let Some(near) = nearest(key, FIELDS) {
+            return Err(Problem::new(format!("unknown request field `{key}`"))
+                .hint(format!("did you mean `{near}`?")));
+        }
+    }
+    Ok(())
+}
+
+fn parent(fields: &mut Map<String, Value>, name: &str) -> Result<Value, Problem> {
+    match fields.swap_remove(name) {
+        Some(parent @ Value::Object(_)) => Ok(parent),
+        other => Err(wrong_type(name, "an object", &other.unwrap_or_default())),
+    }
+}
+
+fn time(fields: &mut Map<String, Value>) -> Result<Option<Timestamp>, Problem> {
+    let expected = "a time such as `2026-11-30T17:00:00Z`";
+    match fields.swap_remove("now") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Timestamp::from_str(&text)
+            .map(Some)
+            .map_err(|_| Problem::new("`now` is no time").found(format!("`{text}`")).expected(expected)),
+        Some(other) => Err(wrong_type("now", expected, &other)),
+    }
+}
+
+/// Any text seeds the randomness of a render, so that a fixture can hold a readable one.
+fn seed(fields: &mut Map<String, Value>) -> Result<Option<[u8; 32]>, Problem> {
+    match fields.swap_remove("entropy") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(Sha256::digest(text).into())),
+        Some(other) => Err(wrong_type("entropy", "a text", &other)),
+    }
+}
+
+fn finalizing(fields: &mut Map<String, Value>, call: Call) -> Result<Value, Problem> {
+    match fields.swap_remove("finalizing") {
+        None | Some(Value::Null) => Ok(Value::Bool(call == Call::Finalize)),
+        Some(Value::Bool(finalizing)) => Ok(Value::Bool(finalizing)),
+        Some(other) => Err(wrong_type("finalizing", "`true` or `false`", &other)),
+    }
+}
+
+/// Observed objects, grouped as the protocol groups them or as a plain list.
+fn family(fields: &mut Map<String, Value>, name: &str, namespace: &str) -> Result<Family, Problem> {
+    match fields.swap_remove(name) {
+        None | Some(Value::Null) => Ok(Family::new()),
+        Some(Value::Object(groups)) => groups
+            .into_iter()
+            .map(|(kind, group)| Ok((kind.clone(), group_of(name, &kind, group)?)))
+            .collect(),
+        Some(Value::Array(objects)) => grouped(name, objects, namespace),
+        Some(other) => Err(wrong_type(name, "objects by kind and name, or a list of objects", &other)),
+    }
+}
+
+fn group_of(name: &str, kind: &str, group: Value) -> Result<BTreeMap<String, Value>, Problem> {
+    let path = format!("{name}[\"{kind}\"]");
+    let Value::Object(objects) = group else {
+        return Err(wrong_type(&path, "objects by name", &group));
+    };
+    match objects.iter().find(|(_, object)| !object.is_object()) {
+        Some((key, object)) => Err(wrong_type(&format!("{path}[\"{key}\"]"), "an object", object)),
+        None => Ok(objects.into_iter().collect()),
+    }
+}
+
+fn grouped(name: &str, objects: Vec<Value>, namespace: &str) -> Result<Family, Problem> {
+    let mut family = Family::new();
+    for (index, object) in objects.into_iter().enumerate() {
+        let path = format!("{name}[{index}]");
+        let field = |way: &[&str]| {
+            let missing = || Problem::new(format!("`{path}` has no `{}`", way.join(".")));
+            text_at(&object, way).filter(|text| !text.is_empty()).ok_or_else(missing)
+        };
+        let kind = format!("{}.{}", field(&["kind"])?, field(&["apiVersion"])?);
+        let own = text_at(&object, &["metadata", "namespace"]).unwrap_or(namespace);
+        let key = match field(&["metadata", "name"])? {
+            bare if own == namespace => bare.to_string(),
+            bare => format!("{own}/{bare}"),
+        };
+        if family.entry(kind.clone()).or_default().insert(key.clone(), object).is_some() {
+            return Err(Problem::new(format!("`{path}` repeats `{kind}` `{key}`")));
+        }
+    }
+    Ok(family)
+}
+
+pub(super) fn text_at<'a>(value: &'a Value, way: &[&str]) -> Option<&'a str> {
+    way.iter().try_fold(value, |value, key| value.get(key))?.as_str()
+}
+
+fn wrong_type(path: &str, expected: &str, found: &Value) -> Problem {
+    Problem::new(format!("`{path}` is of the wrong type")).found(kind_of(found)).expected(expected)
+}
+
+/// What a value is, without showing it.
+pub(super) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
+    }
+}

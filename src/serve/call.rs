@@ -1,0 +1,96 @@
+//! One hook call: body in, answer or problem out.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::RETRY_AFTER;
+use actix_web::web::{Data, Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use bytes::Bytes;
+
+use crate::hook::local::answer::Response;
+use crate::hook::local::renders::Renders;
+use crate::hook::local::{Reason, Refusal, to_yaml};
+use crate::problem::Problem;
+use crate::serve::body::{Room, Unread};
+use crate::serve::form::Form;
+
+pub(super) async fn answer(
+    request: HttpRequest,
+    path: Path<(String, String)>,
+    payload: Payload,
+    renders: Data<Renders>,
+    room: Data<Room>,
+) -> HttpResponse {
+    let (hook, call) = path.into_inner();
+    let held = match room.read(&request, payload).await {
+        Ok(held) => held,
+        Err(unread) => return unread_response(Form::of(request.headers(), b""), &unread),
+    };
+    let form = Form::of(request.headers(), &held.bytes);
+    // An answer is put into its final bytes where it was rendered, off this thread.
+    let finish = move |result: Result<Response, Refusal>| {
+        result.map(|response| {
+            let value = response.into_value();
+            if form.yaml { to_yaml(&value).into_bytes() } else { json_line(&value) }
+        })
+    };
+    match renders.answer(&hook, &call, held.bytes.clone(), finish).await {
+        Ok(Ok(answer)) => answer_response(form, answer.into()),
+        Ok(Err(refusal)) => refused(form, &hook, &call, &refusal),
+        Err(_overload) => later(form, "too many calls wait for a render"),
+    }
+}
+
+fn json_line(value: &serde_json::Value) -> Vec<u8> {
+    let mut line = serde_json::to_vec(value).expect("JSON is written to memory");
+    line.push(b'\n');
+    line
+}
+
+fn answer_response(form: Form, answer: Bytes) -> HttpResponse {
+    let kind = if form.yaml { "application/yaml" } else { "application/json" };
+    HttpResponse::Ok().content_type(kind).body(answer)
+}
+
+fn refused(form: Form, hook: &str, call: &str, refusal: &Refusal) -> HttpResponse {
+    let status = match refusal.reason {
+        Reason::Malformed => StatusCode::BAD_REQUEST,
+        Reason::Unknown => StatusCode::NOT_FOUND,
+        Reason::Fault => StatusCode::UNPROCESSABLE_ENTITY,
+        Reason::NotReady => StatusCode::SERVICE_UNAVAILABLE,
+        Reason::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    let (status_code, error) = (status.as_u16(), &refusal.problem);
+    if refusal.repeated || refusal.reason == Reason::Unknown {
+        tracing::debug!(hook, call, status = status_code, %error, "call not answered");
+    } else {
+        tracing::warn!(hook, call, status = status_code, %error, "call not answered");
+    }
+    form.problem(status, &refusal.problem)
+}
+
+fn later(form: Form, message: &str) -> HttpResponse {
+    let mut response = form.problem(StatusCode::TOO_MANY_REQUESTS, &Problem::new(message));
+    response.headers_mut().insert(RETRY_AFTER, 1.into());
+    response
+}
+
+fn unread_response(form: Form, unread: &Unread) -> HttpResponse {
+    let (status, problem) = match unread {
+        Unread::TooLarge { limit } => {
+            let hint = "raise it with --max-body-bytes";
+            let problem = Problem::new(format!("the body has more than {limit} bytes")).hint(hint);
+            (StatusCode::PAYLOAD_TOO_LARGE, problem)
+        }
+        Unread::NoRoom => return later(form, "the bodies of other calls fill the memory for them"),
+        Unread::TooSlow => (StatusCode::REQUEST_TIMEOUT, Problem::new("the body took too long to arrive")),
+        Unread::Encoded(encoding) => {
+            let problem = Problem::new(format!("the body's encoding `{encoding}` is not understood"));
+            (StatusCode::UNSUPPORTED_MEDIA_TYPE, problem.expected("a body without `Content-Encoding`"))
+        }
+        Unread::Broken(cause) => {
+            tracing::debug!(cause, "body broke off");
+            (StatusCode::BAD_REQUEST, Problem::new("the body broke off"))
+        }
+    };
+    form.problem(status, &problem)
+}
