@@ -8,6 +8,7 @@ mod config;
 mod controller;
 mod hook;
 mod object;
+mod plan;
 mod problem;
 mod schedule;
 mod serve;

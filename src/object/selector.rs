@@ -1,6 +1,7 @@
 //! Which labels a LabelSelector picks.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -132,21 +133,9 @@ impl Labels for Map<String, Value> {
     }
 }
 
-impl Labels for BTreeMap<String, String> {
+impl<K: Borrow<str> + Ord, V: AsRef<str>> Labels for BTreeMap<K, V> {
     fn label(&self, key: &str) -> Option<&str> {
-        self.get(key).map(String::as_str)
-    }
-}
-
-impl Labels for HashMap<String, String> {
-    fn label(&self, key: &str) -> Option<&str> {
-        self.get(key).map(String::as_str)
-    }
-}
-
-impl Labels for [(String, String)] {
-    fn label(&self, key: &str) -> Option<&str> {
-        self.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+        self.get(key).map(V::as_ref)
     }
 }
 

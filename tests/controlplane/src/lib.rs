@@ -20,7 +20,7 @@ mod wait;
 pub use client::Response;
 pub use error::Error;
 pub use plane::{ControlPlane, Options, User};
-pub use process::spawn_tied;
+pub use process::{spawn_tied, spawn_tied_group};
 pub use wait::wait_until;
 
 /// Speaks past the test harness, which would keep what `eprintln!` says until a test fails.

@@ -32,7 +32,6 @@ pub struct ControlPlane {
     kubeconfig: PathBuf,
     kubectl: PathBuf,
     url: String,
-    /// Whether it is a cluster that was there before, named by `SYNCWRIGHT_KUBECONFIG`.
     existing: bool,
     components: Mutex<Vec<Component>>,
     namespaces: Mutex<Vec<String>>,
@@ -54,10 +53,23 @@ impl ControlPlane {
     /// Panics with the same sentence in each test when it cannot be had.
     #[track_caller]
     pub fn shared() -> &'static ControlPlane {
-        match SHARED.get_or_init(start_shared) {
-            Ok(plane) => plane,
-            Err(error) => panic!("no control plane: {error}"),
-        }
+        ControlPlane::try_shared().unwrap_or_else(|error| panic!("no control plane: {error}"))
+    }
+
+    /// The same without the panic.
+    pub fn try_shared() -> Result<&'static ControlPlane, Error> {
+        SHARED.get_or_init(start_shared).as_ref().map_err(Error::clone)
+    }
+
+    /// Whether it is a cluster that was there before, named by `SYNCWRIGHT_KUBECONFIG`.
+    pub fn is_existing(&self) -> bool {
+        self.existing
+    }
+
+    /// Kubernetes' version as the API server tells it.
+    pub fn version(&self) -> String {
+        let version = self.get("/version").unwrap_or_default();
+        version["gitVersion"].as_str().unwrap_or("unknown").to_owned()
     }
 
     /// Starts a control plane, or takes the cluster that `SYNCWRIGHT_KUBECONFIG` names.

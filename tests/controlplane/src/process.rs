@@ -22,7 +22,22 @@ pub fn spawn_tied(mut command: Command) -> io::Result<Child> {
     let parent = std::process::id();
     command.process_group(0);
     // SAFETY: between fork and exec the closure only makes system calls, and it allocates nothing.
-    unsafe { command.pre_exec(move || die_with(parent)) };
+    unsafe { command.pre_exec(move || die_with(parent, libc::SIGKILL)) };
+    spawn(command)
+}
+
+/// The same for a program that starts others, as `go build` and `cargo build` do: its whole process group is killed.
+///
+/// A guard stands between this process and the program. The child returned is the guard, which ends as the program ends.
+pub fn spawn_tied_group(mut command: Command) -> io::Result<Child> {
+    let parent = std::process::id();
+    command.process_group(0);
+    // SAFETY: between fork and exec the closure only makes system calls, and it allocates nothing.
+    unsafe { command.pre_exec(move || put_guard_before(parent)) };
+    spawn(command)
+}
+
+fn spawn(command: Command) -> io::Result<Child> {
     let (answer, result) = sync_channel(1);
     spawner().send(Order { command, answer }).expect("the spawner never ends");
     result.recv().expect("the spawner answers every order")
@@ -43,10 +58,11 @@ fn spawner() -> &'static Sender<Order> {
     })
 }
 
-fn die_with(parent: u32) -> io::Result<()> {
+/// Has this process sent `signal` when its parent ends.
+fn die_with(parent: u32, signal: i32) -> io::Result<()> {
     // SAFETY: plain system calls.
     unsafe {
-        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+        if libc::prctl(libc::PR_SET_PDEATHSIG, signal) != 0 {
             return Err(io::Error::last_os_error());
         }
         // The parent may have ended before the request above: then no signal will come.
@@ -55,6 +71,60 @@ fn die_with(parent: u32) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Forks once more: the new process goes on to become the program, this one guards it and never returns.
+fn put_guard_before(parent: u32) -> io::Result<()> {
+    // SAFETY: this process has one thread, that between fork and exec; only system calls are made.
+    unsafe {
+        let mut awaited: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut awaited);
+        let none = awaited;
+        libc::sigaddset(&mut awaited, libc::SIGTERM);
+        libc::sigaddset(&mut awaited, libc::SIGCHLD);
+        libc::sigprocmask(libc::SIG_SETMASK, &awaited, std::ptr::null_mut());
+        die_with(parent, libc::SIGTERM)?;
+        let guard = libc::getpid() as u32;
+        match libc::fork() {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+                die_with(guard, libc::SIGKILL)
+            }
+            program => guard_until_end(program, &awaited),
+        }
+    }
+}
+
+/// Waits for the end of the program, or for that of the parent, which comes as SIGTERM.
+///
+/// # Safety
+/// Only for a process that has forked and does not exec: it closes every file.
+unsafe fn guard_until_end(program: libc::pid_t, awaited: &libc::sigset_t) -> ! {
+    // SAFETY: plain system calls. Pipes to the parent are closed, so that they end when the program ends.
+    unsafe {
+        // Linux has it since 5.9.
+        if libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0) != 0 {
+            for file in 0..1024 {
+                libc::close(file);
+            }
+        }
+        loop {
+            let mut signal = 0;
+            libc::sigwait(awaited, &mut signal);
+            if signal == libc::SIGTERM {
+                libc::kill(0, libc::SIGKILL);
+            }
+            let mut status = 0;
+            if libc::waitpid(program, &mut status, libc::WNOHANG) == program {
+                libc::_exit(if libc::WIFEXITED(status) {
+                    libc::WEXITSTATUS(status)
+                } else {
+                    128 + libc::WTERMSIG(status)
+                });
+            }
+        }
+    }
 }
 
 /// Sends SIGKILL to the process group of `child` and waits for `child` to be gone.

@@ -224,7 +224,7 @@ fn parse_go_version(text: &str) -> Option<(u32, u32)> {
 fn run(mut command: Command, step: &str, progress: impl Fn(usize) -> String) -> Result<String, Error> {
     let started = Instant::now();
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = process::spawn_tied(command).doing(|| step.to_owned())?;
+    let mut child = process::spawn_tied_group(command).doing(|| step.to_owned())?;
     let mut stdout = child.stdout.take().expect("standard output is piped");
     let stderr = BufReader::new(child.stderr.take().expect("standard error is piped"));
     let answer = thread::spawn(move || {

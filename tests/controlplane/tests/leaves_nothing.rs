@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use std::{env, fs, thread};
 
-use controlplane::{ControlPlane, spawn_tied, wait_until};
+use controlplane::{ControlPlane, spawn_tied, spawn_tied_group, wait_until};
 
 const SOON: Duration = Duration::from_secs(30);
 const ROLE: &str = "CONTROLPLANE_TEST_ROLE";
@@ -16,8 +16,12 @@ const ROLE: &str = "CONTROLPLANE_TEST_ROLE";
 fn role_of_the_killed_process() {
     if env::var_os(ROLE).is_some() {
         let plane = ControlPlane::start(Default::default()).unwrap();
+        let mut builder = Command::new("sh");
+        builder.args(["-c", "sleep 1000 & wait"]).current_dir(plane.dir());
+        let mut builder = spawn_tied_group(builder).unwrap();
         println!("\nfolder {}", plane.dir().display());
         let _ = std::io::stdin().read(&mut [0]);
+        let _ = builder.wait();
     }
 }
 
@@ -28,8 +32,11 @@ fn killed_process_leaves_none_behind() {
     victim.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut victim = spawn_tied(victim).unwrap();
     let folder = read_folder(&mut victim);
-    let running = processes_in(&folder);
-    assert_eq!(running.len(), 6, "etcd, 3 of Kubernetes, kwok and a proxy: {running:?}");
+    let all = "etcd, 3 of Kubernetes, kwok, a proxy, and a shell with its guard and its child";
+    wait_until(SOON, all, || match processes_in(&folder) {
+        running if running.len() == 9 => Ok(()),
+        running => Err(format!("{running:?}")),
+    });
 
     victim.kill().unwrap();
     victim.wait().unwrap();
@@ -55,6 +62,15 @@ fn child_outlives_the_thread_that_asked_for_it() {
     assert_eq!(line, "still here\n");
     cat.kill().unwrap();
     cat.wait().unwrap();
+}
+
+#[test]
+fn guard_answers_as_the_program_does() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "exit 7"]);
+    assert_eq!(spawn_tied_group(command).unwrap().wait().unwrap().code(), Some(7));
+    let missing = spawn_tied_group(Command::new("/nowhere/program")).map(|_| ());
+    assert_eq!(missing.unwrap_err().kind(), std::io::ErrorKind::NotFound);
 }
 
 fn read_folder(victim: &mut Child) -> PathBuf {

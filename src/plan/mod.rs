@@ -1,0 +1,61 @@
+//! All decisions about children: what a hook's answer asks for, where a live child differs from it, what to do.
+//!
+//! Pure: parent, answer, observed children and rules go in, steps come out. It reads no clock and sends nothing.
+//! Never delete on doubt: whatever cannot be understood leaves existing children as they are.
+
+pub(crate) mod desired;
+
+use crate::object::name::{Gvk, Key};
+use crate::object::selector::Selector;
+
+/// The object whose children are decided.
+#[derive(Clone, Debug)]
+pub(crate) struct Parent {
+    pub gvk: Gvk,
+    /// A cluster-scoped parent's key has no namespace.
+    pub key: Key,
+    pub uid: String,
+}
+
+/// One entry of a controller's `childResources`, as discovery resolved it.
+#[derive(Clone, Debug)]
+pub(crate) struct ChildRule {
+    /// Exactly the version that the rule names.
+    pub gvk: Gvk,
+    pub namespaced: bool,
+    pub method: Method,
+}
+
+/// What is done about a live child that differs from the wanted one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// Nothing, until someone deletes it.
+    #[default]
+    OnDelete,
+    /// It is deleted, and created again once it is gone.
+    Recreate,
+    /// It is applied in place.
+    InPlace,
+}
+
+/// How a parent recognises its children.
+#[derive(Clone, Debug)]
+pub(crate) enum Claim {
+    /// By `spec.selector` of the parent.
+    Selector(Selector),
+    /// `generateSelector`: by the label `controller-uid`, which is put on every child.
+    ControllerUid,
+}
+
+impl Claim {
+    /// The label by which `generateSelector` tells one parent's children from another's.
+    pub(crate) const UID_LABEL: &str = "controller-uid";
+
+    /// The labels that every child of this parent must have.
+    pub(crate) fn selector(&self, parent_uid: &str) -> Selector {
+        match self {
+            Claim::Selector(selector) => selector.clone(),
+            Claim::ControllerUid => Selector::label(Claim::UID_LABEL, parent_uid),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The operators' kinds: the CRDs that lie in the hooks' folders.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use controlplane::ControlPlane;
+use serde_json::Value;
+
+use crate::ending::output;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub struct Kinds(Vec<Kind>);
+
+struct Kind {
+    group: String,
+    kind: String,
+    plural: String,
+}
+
+impl Kinds {
+    /// Applies every `hooks/*/crd.yaml` and waits until the API server serves them all.
+    pub fn install(plane: &ControlPlane, root: &Path) -> Result<Kinds, String> {
+        let files = files(&root.join("hooks"), |folder| folder.join("crd.yaml"))?;
+        if files.is_empty() {
+            return Err(format!("no crd.yaml in any folder of {}", root.join("hooks").display()));
+        }
+        let mut kinds = Vec::new();
+        for file in files {
+            let mut apply = plane.kubectl();
+            apply.args(["apply", "--server-side", "--output=json", "--filename"]).arg(&file);
+            let applied = output(&mut apply).map_err(|problem| format!("{}: {problem}", file.display()))?;
+            kinds.extend(objects(&applied).iter().map(kind));
+        }
+        kinds.iter().try_for_each(|kind| wait_until_served(plane, kind))?;
+        Ok(Kinds(kinds))
+    }
+
+    /// The API path of the objects of `object`'s kind in `namespace`; none if it is no kind of ours.
+    pub fn collection(&self, object: &Value, namespace: &str) -> Option<String> {
+        let (group, _) = object["apiVersion"].as_str()?.split_once('/')?;
+        let kind = self.0.iter().find(|kind| kind.group == group && object["kind"] == kind.kind.as_str())?;
+        Some(format!("/apis/{}/namespaces/{namespace}/{}", object["apiVersion"].as_str()?, kind.plural))
+    }
+
+    /// All of them as `kubectl get` takes them.
+    pub fn resources(&self) -> String {
+        let names = self.0.iter().map(|kind| format!("{}.{}", kind.plural, kind.group));
+        names.collect::<Vec<_>>().join(",")
+    }
+}
+
+impl fmt::Display for Kinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.iter().map(|kind| kind.kind.as_str()).collect::<Vec<_>>().join(", "))
+    }
+}
+
+fn kind(crd: &Value) -> Kind {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let names = &crd["spec"]["names"];
+    Kind { group: text(&crd["spec"]["group"]), kind: text(&names["kind"]), plural: text(&names["plural"]) }
+}
+
+fn wait_until_served(plane: &ControlPlane, kind: &Kind) -> Result<(), String> {
+    let name = format!("{}.{}", kind.plural, kind.group);
+    let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let answer = plane.request("GET", &path, None).map_err(|error| format!("{name}: {error}"))?;
+        let conditions = answer.json()["status"]["conditions"].take();
+        let established =
+            |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
+        if conditions.as_array().is_some_and(|conditions| conditions.iter().any(established)) {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(format!(
+                "{name} is not served after {} s; its conditions: {conditions}",
+                PATIENCE.as_secs()
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// What `pick` makes of every entry of a folder, where such a file is, in name order.
+pub fn files(folder: &Path, pick: impl Fn(PathBuf) -> PathBuf) -> Result<Vec<PathBuf>, String> {
+    let entries =
+        std::fs::read_dir(folder).map_err(|error| format!("reading {}: {error}", folder.display()))?;
+    let picked = entries.flatten().map(|entry| pick(entry.path()));
+    let mut files: Vec<PathBuf> = picked.filter(|file| file.is_file()).collect();
+    files.sort();
+    Ok(files)
+}
+
+/// The objects in what `kubectl --output=json` prints: one object, or a list.
+pub fn objects(json: &str) -> Vec<Value> {
+    match serde_json::from_str::<Value>(json) {
+        Ok(mut list) if list["kind"] == "List" => {
+            list["items"].as_array_mut().map(std::mem::take).unwrap_or_default()
+        }
+        Ok(object) => vec![object],
+        Err(_) => Vec::new(),
+    }
+}
