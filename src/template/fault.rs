@@ -4,6 +4,8 @@ use std::fmt;
 
 use minijinja::{Error, ErrorKind};
 
+use crate::problem::Problem;
+
 /// A refusal raised while a template runs. The engine adds place, caret and include trail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::template) struct Fault {
@@ -31,6 +33,13 @@ impl Fault {
     pub(in crate::template) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The same, ready to be given a place.
+    pub(in crate::template) fn into_problem(self) -> Problem {
+        let mut problem = Problem::new(self.message);
+        (problem.found, problem.expected, problem.hint) = (self.found, self.expected, self.hint);
+        problem
     }
 }
 

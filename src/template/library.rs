@@ -45,7 +45,7 @@ pub(crate) struct Document {
 impl Document {
     /// Where the document begins, in the template that made it.
     pub(crate) fn place(&self) -> Place {
-        self.places.place(&[]).unwrap_or_else(|| Place { file: String::new(), line: 1, column: 1 })
+        self.places.start()
     }
 
     /// Where the field at `path` was written, or its nearest known parent. Elements are keys, or indices as text.

@@ -1,0 +1,187 @@
+//! YAML text to JSON as `kubectl apply` reads it, with the place of every node.
+//!
+//! Scalars follow kubectl's rules (YAML 1.1 words such as `yes`, octals with a leading zero, whole floats as integers).
+//! Stricter than kubectl in what is never meant: a key given twice is an error, aliases and nesting are bounded.
+//! Knows nothing of templates: a `Fill` puts values where a rendered text holds placeholders.
+
+mod reader;
+mod scalar;
+mod trouble;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::problem::{Place, Problem};
+use crate::template::fault::Fault;
+
+pub(in crate::template) use self::reader::read_stream;
+pub(in crate::template) use self::trouble::Trouble;
+
+/// One document of a YAML stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    pub value: Json,
+    pub places: Places,
+}
+
+/// Where each node of a document was written: twelve bytes a node, in the order in which they were read.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    nodes: Arc<[Node]>,
+    origin: Arc<dyn Origin>,
+}
+
+/// A node's offset in the text that was read, how many nodes its subtree has (itself included), and its key or index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::template) struct Node {
+    offset: u32,
+    size: u32,
+    name: Name,
+}
+
+/// A digest of a key, or of an index as text: enough to find a node again, and it can only cost a wrong place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Name(u32);
+
+impl Name {
+    const ROOT: Name = Name(0);
+
+    /// FNV-1a.
+    fn of(text: &str) -> Name {
+        Name(text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)))
+    }
+
+    fn of_index(index: usize) -> Name {
+        Name::of(&index.to_string())
+    }
+}
+
+/// Turns an offset of the text that was read into a place in the file an author wrote.
+pub(in crate::template) trait Origin: fmt::Debug + Send + Sync {
+    fn place(&self, offset: usize) -> Place;
+}
+
+/// Bounds of one stream.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::template) struct Limits {
+    pub bytes: usize,
+    pub documents: usize,
+    pub nodes: usize,
+    pub alias_nodes: usize,
+    pub depth: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { bytes: 8 << 20, documents: 10_000, nodes: 500_000, alias_nodes: 10_000, depth: 100 }
+    }
+}
+
+/// What is wanted in place of a scalar that holds placeholders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::template) enum Want {
+    /// Plain and untagged: a lone placeholder gives its value with its own type.
+    Typed,
+    /// Quoted, tagged, a block or a key: text.
+    Text,
+}
+
+/// Puts values in place of placeholders.
+pub(in crate::template) trait Fill {
+    /// `None` where `text` holds no placeholder. `bytes` is what may still be spent; what is filled in is taken off it.
+    fn fill(&self, text: &str, want: Want, bytes: &mut usize) -> Option<Result<Json, Fault>>;
+}
+
+impl Places {
+    pub(in crate::template) fn new(nodes: Arc<[Node]>, origin: Arc<dyn Origin>) -> Self {
+        Places { nodes, origin }
+    }
+
+    /// Where the document begins.
+    pub(crate) fn start(&self) -> Place {
+        self.origin.place(self.nodes.first().map_or(0, |node| node.offset as usize))
+    }
+
+    /// Where the node at `path` was written, or its nearest known parent. Elements are keys, or indices as text.
+    pub(crate) fn place(&self, path: &[&str]) -> Option<Place> {
+        let mut at = 0;
+        for element in path {
+            match self.child(at, Name::of(element)) {
+                Some(child) => at = child,
+                None => break,
+            }
+        }
+        self.nodes.get(at).map(|node| self.origin.place(node.offset as usize))
+    }
+
+    /// `None` also where the node's inside is not known: it came from a value or an alias.
+    fn child(&self, parent: usize, name: Name) -> Option<usize> {
+        let end = parent + self.nodes.get(parent)?.size as usize;
+        let mut at = parent + 1;
+        while at < end {
+            let node = self.nodes.get(at)?;
+            if node.name == name {
+                return Some(at);
+            }
+            at += node.size as usize;
+        }
+        None
+    }
+}
+
+/// Reads a stream of documents; empty ones are left out. `file` is how places call the text.
+pub(crate) fn read(file: &str, text: &str) -> Result<Vec<Document>, Problem> {
+    let origin = Arc::new(Text { file: file.to_string(), text: text.to_string() });
+    let documents = read_stream(text, &Limits::default(), None).map_err(|trouble| origin.problem(trouble))?;
+    Ok(documents
+        .into_iter()
+        .map(|(value, nodes)| Document { value, places: Places::new(nodes.into(), origin.clone()) })
+        .collect())
+}
+
+/// A file read as it stands: an offset is an offset of the file.
+#[derive(Debug)]
+struct Text {
+    file: String,
+    text: String,
+}
+
+impl Text {
+    fn problem(&self, trouble: Trouble) -> Problem {
+        let range = floor(&self.text, trouble.range.start)..floor(&self.text, trouble.range.end);
+        let width = self.text[range.clone()].lines().next().map_or(0, |line| line.chars().count());
+        let problem = trouble.fault.into_problem().at(self.place(range.start)).with_source(&self.text, width);
+        match trouble.first {
+            Some(first) => problem.found(format!("the first one at {}", self.place(first))),
+            None => problem,
+        }
+    }
+}
+
+impl Origin for Text {
+    fn place(&self, offset: usize) -> Place {
+        let (line, column) = line_and_column(&self.text, offset);
+        Place { file: self.file.clone(), line, column }
+    }
+}
+
+/// Both count from 1; columns count characters.
+pub(in crate::template) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = &text[..floor(text, offset)];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+/// The nearest character boundary at or before `offset`.
+pub(in crate::template) fn floor(text: &str, offset: usize) -> usize {
+    let mut at = offset.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}

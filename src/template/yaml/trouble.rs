@@ -1,0 +1,221 @@
+//! What is said when YAML cannot be read: in the author's words, with what to do.
+
+use std::ops::Range;
+
+use granit_parser::{ErrorKind, ScanError};
+
+use super::{Limits, floor};
+use crate::template::fault::Fault;
+
+/// A fault and where it is in the text that was read.
+#[derive(Debug)]
+pub(in crate::template) struct Trouble {
+    pub fault: Fault,
+    pub range: Range<usize>,
+    /// Where the thing was that this one collides with.
+    pub first: Option<usize>,
+}
+
+impl Trouble {
+    pub(super) fn new(fault: Fault, range: Range<usize>) -> Self {
+        Trouble { fault, range, first: None }
+    }
+
+    pub(super) fn after(mut self, first: usize) -> Self {
+        self.first = Some(first);
+        self
+    }
+
+    /// `skipped` bytes of `text` were not shown to the parser.
+    pub(super) fn of_parser(error: &ScanError, text: &str, skipped: usize, limits: &Limits) -> Self {
+        let offset = floor(text, skipped + error.marker().byte_offset().unwrap_or(0));
+        let sight = Sight::of(text, offset);
+        let fault = explain(error.kind(), &sight, limits);
+        let start = match error.kind() {
+            ErrorKind::UnclosedQuotedScalar | ErrorKind::UnexpectedEof => offset,
+            _ => sight.visible,
+        };
+        Trouble::new(fault, start..start + 1)
+    }
+}
+
+/// The text around an offset.
+struct Sight<'t> {
+    /// The line up to the offset.
+    before: &'t str,
+    /// From the offset to the end of its line.
+    after: &'t str,
+    /// The offset, or the last character before it that can be seen: the end of a text is nowhere to point at.
+    visible: usize,
+}
+
+impl<'t> Sight<'t> {
+    fn of(text: &'t str, offset: usize) -> Self {
+        let line = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
+        let end = text[offset..].find('\n').map_or(text.len(), |length| offset + length);
+        let visible = match text[offset..].trim_start().is_empty() {
+            true => text[..offset].trim_end().char_indices().next_back().map_or(0, |(at, _)| at),
+            false => offset,
+        };
+        Sight { before: &text[line..offset], after: &text[offset..end], visible }
+    }
+
+    /// Whether the line already has a `key: ` before the offset.
+    fn after_a_key(&self) -> bool {
+        self.before.trim_start().contains(": ")
+    }
+
+    fn starts_a_line(&self) -> bool {
+        self.before.trim().is_empty()
+    }
+}
+
+const QUOTE: &str = "put the value in quotes";
+const LINE_UP: &str = "is this line indented like the ones it belongs to?";
+
+fn explain(kind: &ErrorKind, sight: &Sight, limits: &Limits) -> Fault {
+    use ErrorKind as Kind;
+    match kind {
+        Kind::TabInIndentation
+        | Kind::TabInBlockIndentation
+        | Kind::TabNotAllowed
+        | Kind::TabAtBlockScalarStart => {
+            Fault::new("a tab is used for indentation").hint("indent with spaces")
+        }
+        Kind::MappingValueNotAllowed | Kind::InvalidColonPlacement if sight.after_a_key() => {
+            Fault::new("a second `: ` in one line")
+                .hint("if it belongs to the value, put the value in quotes")
+        }
+        Kind::MappingValueNotAllowed | Kind::InvalidColonPlacement => {
+            Fault::new("a key is not expected here")
+                .hint("the line above has a value already; is the indentation right?")
+        }
+        Kind::UnclosedQuotedScalar | Kind::DocumentIndicatorInQuotedScalar => {
+            Fault::new("a quoted text does not end").expected("a closing quote")
+        }
+        Kind::InvalidTrailingDoubleQuotedScalar | Kind::InvalidTrailingSingleQuotedScalar => {
+            Fault::new("text after the closing quote").hint("quote the whole value, or none of it")
+        }
+        Kind::UnknownQuotedScalarEscape
+        | Kind::InvalidQuotedScalarHexEscape
+        | Kind::InvalidLowSurrogateHexEscape
+        | Kind::InvalidLowSurrogate
+        | Kind::MissingLowSurrogate
+        | Kind::UnpairedLowSurrogate
+        | Kind::InvalidUnicodeEscape => Fault::new("an unknown escape in double quotes")
+            .hint(r"write `\\` for a backslash, or use single quotes"),
+        Kind::UnexpectedCharacter { character: '`' } => {
+            Fault::new("a plain value cannot begin with a backtick").hint(QUOTE)
+        }
+        Kind::UnexpectedCharacter { character } => {
+            Fault::new(format!("a plain value cannot begin with `{character}`")).hint(QUOTE)
+        }
+        Kind::InvalidDirectiveName | Kind::MissingDirectiveName => {
+            Fault::new("a plain value cannot begin with `%`").hint(QUOTE)
+        }
+        Kind::MissingAnchorOrAliasName => Fault::new("a name is missing after `*` or `&`")
+            .hint("to mean the character itself, put the value in quotes"),
+        Kind::ExpectedFlowSequenceSeparator | Kind::UnexpectedEofFlowSequence => {
+            Fault::new("a list in brackets does not end").expected("`,` or `]`")
+        }
+        Kind::ExpectedFlowMappingSeparator
+        | Kind::UnexpectedEofFlowMapping
+        | Kind::UnexpectedEofImplicitFlowMapping => {
+            Fault::new("a map in braces does not end").expected("`,` or `}`")
+        }
+        Kind::UnclosedFlowCollection { open } => Fault::new(format!("`{open}` is not closed"))
+            .hint("to mean the character itself, put the value in quotes"),
+        Kind::MismatchedFlowCollectionEnd { open, close } => {
+            Fault::new(format!("`{open}` is closed by `{close}`"))
+        }
+        Kind::MisplacedFlowCollectionEnd => {
+            Fault::new("a closing bracket without an opening one").hint(QUOTE)
+        }
+        Kind::BlockSequenceEntryNotAllowed
+        | Kind::BlockEntryInFlowCollection
+        | Kind::InvalidBlockEntryWhitespace => Fault::new("a list item is not expected here")
+            .hint("begin the list on a line of its own, or quote the `-`"),
+        Kind::MappingKeyNotAllowed => Fault::new("`?` is not expected here").hint(QUOTE),
+        Kind::SimpleKeyExpected | Kind::InvalidSimpleKey => {
+            Fault::new("this line is neither a key nor part of a value")
+                .hint("is a `:` missing, or some indentation?")
+        }
+        Kind::ExpectedBlockMappingKey if sight.after.starts_with("- ") => {
+            Fault::new("a list item among the keys of a map").hint(LINE_UP)
+        }
+        Kind::ExpectedBlockMappingKey => Fault::new("a key is expected here").hint(LINE_UP),
+        Kind::ExpectedBlockSequenceEntry => {
+            Fault::new("a list item is expected here").expected("`- `").hint(LINE_UP)
+        }
+        Kind::InvalidIndentation
+        | Kind::InvalidBlockScalarIndent
+        | Kind::InvalidFlowScalarIndent
+        | Kind::InvalidQuotedScalarIndent => Fault::new("this line is not indented far enough").hint(LINE_UP),
+        Kind::ExpectedNodeContent if sight.starts_a_line() => {
+            Fault::new("a value is expected here").hint(LINE_UP)
+        }
+        Kind::ExpectedNodeContent => Fault::new("a value is expected here").hint(QUOTE),
+        Kind::CommentNotSeparated | Kind::CommentInterceptedScalar => {
+            Fault::new("a comment is not expected here").hint("put a space before `#`, or quote the value")
+        }
+        Kind::InvalidBlockScalarHeader | Kind::ZeroBlockScalarIndent => {
+            Fault::new("text on the line of `|` or `>`").hint("begin the text on the next line, indented")
+        }
+        Kind::RecursionLimitExceeded => over("levels of nesting", limits.depth),
+        Kind::BomInsideDocument => {
+            Fault::new("a byte order mark inside the text").hint("save the file as UTF-8 without one")
+        }
+        Kind::InvalidDocumentEnd | Kind::ExpectedDocumentStart | Kind::MissingDocumentEndBeforeDirective => {
+            Fault::new("a new document is expected here").expected("`---`")
+        }
+        Kind::UndeclaredTagHandle
+        | Kind::InvalidTagTerminator
+        | Kind::MissingTagUri
+        | Kind::ExpectedTagBang => Fault::new("a tag that means nothing here")
+            .hint("to mean the character `!`, put the value in quotes"),
+        Kind::UnsupportedYamlMajorVersion => {
+            Fault::new("a YAML version other than 1").hint("leave out the `%YAML` line")
+        }
+        _ => Fault::new("this is not YAML").hint(QUOTE),
+    }
+}
+
+pub(super) fn over(what: &str, limit: usize) -> Fault {
+    Fault::new(format!("more than {limit} {what}")).hint("this is a bound on what one file may hold")
+}
+
+pub(super) fn unknown_anchor(name: &str) -> Fault {
+    Fault::new(format!("`*{name}` refers to no `&{name}` before it"))
+        .hint("to mean the character `*`, put the value in quotes")
+}
+
+pub(super) fn given_twice(key: Option<&String>) -> Fault {
+    Fault::new(format!("the key `{}` is given twice in this map", key.map_or("", String::as_str)))
+}
+
+pub(super) fn merged_over(key: &str) -> Fault {
+    Fault::new(format!("`<<` brings the key `{key}` again"))
+        .hint("write `<<` before the keys that replace its own")
+}
+
+pub(super) fn key_is(found: &str) -> Fault {
+    Fault::new(format!("a key cannot be {found}"))
+        .expected("text, a number, true or false")
+        .hint("put the key in quotes")
+}
+
+pub(super) fn not_a_merge() -> Fault {
+    Fault::new("`<<` merges maps only").expected("an alias of a map, or a list of them")
+}
+
+pub(super) fn not_json(text: &str) -> Fault {
+    Fault::new(format!("`{text}` is no number that JSON can hold")).hint(QUOTE)
+}
+
+pub(super) fn not_base64() -> Fault {
+    Fault::new("`!!binary` is not base64 of a text")
+}
+
+pub(super) fn not_a(kind: &str) -> Fault {
+    Fault::new(format!("this value does not fit the tag `!!{kind}`"))
+}
