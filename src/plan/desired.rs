@@ -400,7 +400,7 @@ fn encode_string_data(body: &mut Map<String, Value>) -> Result<(), Problem> {
 }
 
 /// Drops map entries that are null, which an empty template value leaves, and makes whole numbers integers.
-fn normalise(fields: &mut Map<String, Value>) {
+pub(crate) fn normalise(fields: &mut Map<String, Value>) {
     fields.retain(|_, value| !value.is_null());
     fields.values_mut().for_each(normalise_value);
 }

@@ -4,6 +4,7 @@
 //! Never delete on doubt: whatever cannot be understood leaves existing children as they are.
 
 pub(crate) mod desired;
+pub(crate) mod difference;
 
 use crate::object::name::{Gvk, Key};
 use crate::object::selector::Selector;
