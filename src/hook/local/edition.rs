@@ -17,6 +17,8 @@ pub(super) const CALLS: [Call; 3] = [Call::Sync, Call::Finalize, Call::Customize
 /// What answers a hook's calls.
 pub(super) struct Edition {
     pub library: Library,
+    /// The texts by the path that places name, to show the line of a fault.
+    texts: BTreeMap<String, String>,
     /// The files that make each call's response together, in name order.
     pub calls: BTreeMap<Call, Vec<String>>,
     pub revision: String,
@@ -88,8 +90,22 @@ fn edition_of(label: &str, hook: &str, sources: Sources, revision: &str) -> Resu
     if !problems.is_empty() {
         return Err(problems);
     }
+    let named = texts.iter().map(|(path, text)| (format!("{label}/{path}"), text.clone())).collect();
     let library = Library::compile(label, texts)?;
-    Ok(Edition { library, calls, revision: revision.to_string() })
+    Ok(Edition { library, texts: named, calls, revision: revision.to_string() })
+}
+
+impl Edition {
+    /// Adds the line that the problem is on, where it is without.
+    pub(super) fn with_line(&self, problem: Problem) -> Problem {
+        let (Some(place), None) = (&problem.place, &problem.snippet) else { return problem };
+        let Some(text) = self.texts.get(&place.file) else { return problem };
+        let line = text.lines().nth(place.line.saturating_sub(1)).unwrap_or_default();
+        let from_place = line.chars().skip(place.column.saturating_sub(1));
+        let width =
+            from_place.take_while(|c| !c.is_whitespace() && !matches!(c, ':' | ',' | ']' | '}')).count();
+        problem.with_source(text, width)
+    }
 }
 
 /// The files of each call: `sync.yaml`, or every `*.yaml` of `sync/`.
@@ -229,4 +245,88 @@ fn revision_of(sources: &Sources) -> String {
 
 fn start_of(label: &str, path: &str) -> Place {
     Place { file: format!("{label}/{path}"), line: 1, column: 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hook::local::folder::Listing;
+
+    fn folder(texts: &[(&str, &str)]) -> Folder {
+        let texts = texts.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
+        Folder { texts, unreadable: BTreeMap::new(), listing: Listing::default() }
+    }
+
+    #[track_caller]
+    fn check_sources(texts: &[(&str, &str)], expected: &[&str]) {
+        let folder = folder(texts);
+        let sources = sources_of("a", &folder, &references_of_all(&folder));
+        assert_eq!(sources.into_keys().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_hook_has_its_own_files_and_what_they_include() {
+        check_sources(
+            &[
+                ("_lib/deep/x.yaml", ""),
+                ("_lib/labels.yaml", "{% include 'deep/x.yaml' %}"),
+                ("_lib/unused.yaml", ""),
+                (
+                    "a/sync.yaml",
+                    "{%- from \"_lib/labels.yaml\" import labels -%}\n{% include ['no', 'b/part.yaml'] %}",
+                ),
+                ("b/part.yaml", ""),
+                ("b/sync.yaml", ""),
+            ],
+            &["_lib/deep/x.yaml", "_lib/labels.yaml", "a/sync.yaml", "b/part.yaml"],
+        );
+    }
+
+    #[test]
+    fn a_computed_name_may_be_that_of_any_file() {
+        check_sources(
+            &[
+                ("_lib/x.yaml", ""),
+                ("a/sync.yaml", "{% include '_lib/' ~ parent.kind %}"),
+                ("b/sync.yaml", ""),
+            ],
+            &["_lib/x.yaml", "a/sync.yaml", "b/sync.yaml"],
+        );
+    }
+
+    #[test]
+    fn a_call_is_a_file_or_a_folder_of_files() {
+        let folder = folder(&[
+            ("_lib/sync.yaml", ""),
+            ("a/customize.yaml", ""),
+            ("a/parts/sync.yaml", ""),
+            ("a/sync/10-config.yaml", ""),
+            ("a/sync/20-pods.yaml", ""),
+            ("a/sync/_labels.yaml", ""),
+            ("a/sync/deeper/x.yaml", ""),
+            ("lib/labels.yaml", ""),
+        ]);
+        assert_eq!(hooks_of(&folder), ["a"]);
+        let mut problems = Vec::new();
+        let calls = calls_of("hooks", "a", folder.texts.keys(), &mut problems);
+        let customize = vec!["a/customize.yaml".to_string()];
+        let sync = vec!["a/sync/10-config.yaml".to_string(), "a/sync/20-pods.yaml".to_string()];
+        assert_eq!(calls, BTreeMap::from([(Call::Sync, sync), (Call::Customize, customize)]));
+        assert_eq!(problems, []);
+    }
+
+    #[test]
+    fn two_ways_to_write_a_call_are_one_too_many() {
+        let folder = folder(&[("a/finalize.yml", ""), ("a/sync.yaml", ""), ("a/sync/x.yaml", "")]);
+        let mut problems = Vec::new();
+        calls_of("hooks", "a", folder.texts.keys(), &mut problems);
+        let pages: Vec<String> = problems.iter().map(Problem::page).collect();
+        assert_eq!(
+            pages,
+            [
+                "hooks/a/finalize.yml:1:1: `a/finalize.yml` is not read: a call's files end in `.yaml`\nhint: rename it to `a/finalize.yaml`",
+                "hooks/a/sync/x.yaml:1:1: `a` answers `sync` twice\nexpected: either `a/sync.yaml` or files in `a/sync/`",
+            ]
+        );
+    }
 }

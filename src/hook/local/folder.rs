@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Deeper folders than this are a link that leads back up.
+/// Nobody nests templates deeper than this.
 const DEPTH: usize = 8;
 /// More files than this are not a hooks folder, but a home directory given by mistake.
 const FILES: usize = 5_000;
@@ -61,12 +61,17 @@ pub(super) fn read(root: &Path) -> io::Result<Folder> {
 pub(super) fn list(root: &Path) -> io::Result<Listing> {
     let mut listing = Listing::default();
     note_folders_on(&mut listing, root);
-    walk(&mut listing, root, "", 0)?;
+    walk(&mut listing, root, "", &mut Vec::new())?;
     Ok(listing)
 }
 
-fn walk(listing: &mut Listing, folder: &Path, prefix: &str, depth: usize) -> io::Result<()> {
-    note_folder(listing, folder)?;
+/// `way` holds the real folders from the root to this one: a link back to one of them leads nowhere new.
+fn walk(listing: &mut Listing, folder: &Path, prefix: &str, way: &mut Vec<PathBuf>) -> io::Result<()> {
+    let real = note_folder(listing, folder)?;
+    if way.contains(&real) || way.len() > DEPTH {
+        return Ok(());
+    }
+    way.push(real);
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
@@ -80,8 +85,12 @@ fn walk(listing: &mut Listing, folder: &Path, prefix: &str, depth: usize) -> io:
         if entry.file_type()?.is_symlink() {
             note_folders_on(listing, &path);
         }
-        if metadata.is_dir() && depth < DEPTH {
-            walk(listing, &path, &format!("{relative}/"), depth + 1)?;
+        if metadata.is_dir() {
+            match walk(listing, &path, &format!("{relative}/"), way) {
+                // Removed since it was listed.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                walked => walked?,
+            }
         } else if metadata.is_file() {
             listing.files.insert(relative, Stamp::of(&metadata));
         }
@@ -89,13 +98,15 @@ fn walk(listing: &mut Listing, folder: &Path, prefix: &str, depth: usize) -> io:
             return Err(io::Error::other(format!("more than {FILES} files: this is no hooks folder")));
         }
     }
+    way.pop();
     Ok(())
 }
 
 /// Whether a path below the folder is a template's: the author's notes, examples and cases are not.
 fn counts(relative: &str, is_folder: bool) -> bool {
     let (parent, name) = relative.rsplit_once('/').unwrap_or(("", relative));
-    if name.starts_with('.') {
+    // A volume of its own has a `lost+found` that only root reads.
+    if name.starts_with('.') || name == "lost+found" {
         return false;
     }
     let in_hook = !parent.is_empty() && !parent.contains('/');
@@ -128,13 +139,13 @@ fn read_file(path: &Path, bytes: u64) -> Result<String, String> {
     })
 }
 
-fn note_folder(listing: &mut Listing, folder: &Path) -> io::Result<()> {
+fn note_folder(listing: &mut Listing, folder: &Path) -> io::Result<PathBuf> {
     let real = fs::canonicalize(folder)?;
     let mut stamp = Stamp::of(&fs::metadata(&real)?);
     // Any file made or removed changes a folder's size and time; only another folder in its place matters here.
     (stamp.bytes, stamp.changed) = (0, (0, 0));
-    listing.folders.insert(real, stamp);
-    Ok(())
+    listing.folders.insert(real.clone(), stamp);
+    Ok(real)
 }
 
 /// Notes each folder in which a change could make `path` mean something else: that of the file itself and those of the
@@ -170,5 +181,97 @@ impl Stamp {
             bytes: metadata.len(),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn names(root: &Path) -> Vec<String> {
+        read(root).unwrap().texts.into_keys().collect()
+    }
+
+    #[test]
+    fn templates_are_read_and_notes_examples_and_cases_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in [
+            "_lib/labels.yaml",
+            "mysql/README.md",
+            "mysql/.sync.yaml.swp",
+            "mysql/cases/ready/sync.request.yaml",
+            "mysql/crd.yaml",
+            "mysql/example.yaml",
+            "mysql/parts/labels.jinja",
+            "mysql/sync.yaml",
+            "mysql/sync/crd.yaml",
+        ] {
+            write(folder.path(), path, "a");
+        }
+        let expected =
+            ["_lib/labels.yaml", "mysql/parts/labels.jinja", "mysql/sync.yaml", "mysql/sync/crd.yaml"];
+        assert_eq!(names(folder.path()), expected);
+    }
+
+    #[test]
+    fn a_config_map_volume_is_read_through_its_links_once() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "..2026_11/mysql/sync.yaml", "old");
+        symlink("..2026_11", folder.path().join("..data")).unwrap();
+        symlink("..data/mysql", folder.path().join("mysql")).unwrap();
+        let before = read(folder.path()).unwrap();
+        assert_eq!(before.texts, BTreeMap::from([("mysql/sync.yaml".into(), "old".into())]));
+
+        write(folder.path(), "..2026_12/mysql/sync.yaml", "new");
+        symlink("..2026_12", folder.path().join("..data_tmp")).unwrap();
+        fs::rename(folder.path().join("..data_tmp"), folder.path().join("..data")).unwrap();
+        let after = read(folder.path()).unwrap();
+        assert_ne!(after.listing, before.listing);
+        assert_eq!(after.texts["mysql/sync.yaml"], "new");
+    }
+
+    #[test]
+    fn a_folder_behind_links_is_watched_where_each_link_lies() {
+        let place = tempfile::tempdir().unwrap();
+        let place = fs::canonicalize(place.path()).unwrap();
+        write(&place, "releases/7/hooks/mysql/sync.yaml", "a");
+        write(&place, "elsewhere/shared.yaml", "a");
+        symlink("releases/7", place.join("current")).unwrap();
+        symlink(place.join("elsewhere/shared.yaml"), place.join("releases/7/hooks/shared.yaml")).unwrap();
+        let listing = list(&place.join("current/hooks")).unwrap();
+        let watched: Vec<_> =
+            listing.folders.keys().map(|folder| folder.strip_prefix(&place).unwrap()).collect();
+        let expected = ["", "elsewhere", "releases/7/hooks", "releases/7/hooks/mysql"];
+        assert_eq!(watched, expected.map(Path::new));
+    }
+
+    #[test]
+    fn a_link_that_leads_back_up_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "mysql/sync.yaml", "a");
+        symlink("..", folder.path().join("mysql/up")).unwrap();
+        assert_eq!(names(folder.path()), ["mysql/sync.yaml"]);
+    }
+
+    #[test]
+    fn what_is_no_text_is_unreadable_and_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.yaml"), b"ab\xff").unwrap();
+        fs::write(folder.path().join("b.yaml"), vec![b'a'; FILE_BYTES as usize + 1]).unwrap();
+        symlink("nowhere", folder.path().join("c.yaml")).unwrap();
+        let read = read(folder.path()).unwrap();
+        let reasons: Vec<&str> = read.unreadable.values().map(String::as_str).collect();
+        assert_eq!(
+            reasons,
+            ["the file is not UTF-8 text: byte 2 is none", "the file has 1048577 bytes, more than 1048576"]
+        );
     }
 }

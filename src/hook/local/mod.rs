@@ -217,7 +217,7 @@ impl Shelf {
         let page = format!("{}/{}", self.label, files[0]);
         documents
             .and_then(|documents| answer::assemble(documents, &shape, &page))
-            .map_err(|problem| Reason::Fault.refuse(problem))
+            .map_err(|problem| Reason::Fault.refuse(edition.with_line(problem)))
     }
 
     /// The call and the edition that answers it.

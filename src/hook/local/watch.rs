@@ -120,3 +120,22 @@ fn file_system<'a>(mounts: &'a str, folder: &Path) -> Option<&'a str> {
     };
     mounts.lines().filter_map(parse).max_by_key(|(length, _)| *length).map(|(_, kind)| kind)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_system_is_that_of_the_nearest_and_newest_mount() {
+        let mounts = "\
+22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+30 22 0:44 / /etc/hooks ro,relatime - tmpfs tmpfs rw
+31 22 0:45 / /srv rw - nfs4 server:/srv rw
+32 31 0:46 / /srv rw - xfs /dev/sdb1 rw";
+        let kind = |folder: &str| file_system(mounts, Path::new(folder)).unwrap();
+        assert_eq!(kind("/home/hooks"), "ext4");
+        assert_eq!(kind("/etc/hooks/mysql"), "tmpfs");
+        assert_eq!(kind("/etc/hooks2"), "ext4");
+        assert_eq!(kind("/srv/hooks"), "xfs");
+    }
+}
