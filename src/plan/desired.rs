@@ -70,6 +70,13 @@ pub(crate) struct Wanted {
     pub hash: u64,
 }
 
+impl Wanted {
+    pub(crate) fn name(&self) -> Named {
+        let text = |field: &str| self.body.get(field).and_then(Value::as_str).unwrap_or_default().to_string();
+        Named { api_version: text("apiVersion"), kind: text("kind"), key: self.key.clone() }
+    }
+}
+
 /// A child of an answer that will not be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
@@ -119,7 +126,7 @@ pub(crate) fn desired(
         let outcome = reader.read(index, body, place.clone()).and_then(|wanted| {
             match seen.insert((wanted.rule, wanted.key.clone()), (index, place.clone())) {
                 None => Ok(wanted),
-                Some(first) => Err(repeated(index, named(&wanted.body, wanted.key), first)),
+                Some(first) => Err(repeated(index, wanted.name(), first)),
             }
         });
         match outcome {
@@ -343,11 +350,6 @@ fn repeated(index: usize, child: Named, (first, place): (usize, Option<Place>)) 
 /// Completes a problem's message, which begins with what is said about the child.
 fn about(child: &str, problem: Problem) -> Box<Problem> {
     Box::new(Problem { message: format!("{child} {}", problem.message), ..problem })
-}
-
-fn named(body: &Map<String, Value>, key: Key) -> Named {
-    let text = |field: &str| body.get(field).and_then(Value::as_str).unwrap_or_default().to_string();
-    Named { api_version: text("apiVersion"), kind: text("kind"), key }
 }
 
 /// The metadata of an identified child.

@@ -5,6 +5,8 @@
 
 pub(crate) mod desired;
 pub(crate) mod difference;
+pub(crate) mod memory;
+pub(crate) mod steps;
 
 use crate::object::name::{Gvk, Key};
 use crate::object::selector::Selector;

@@ -122,6 +122,10 @@ impl Differences {
         self
     }
 
+    pub(crate) fn hashes(&self) -> Box<[u64]> {
+        self.found.iter().map(|difference| difference.hash).collect()
+    }
+
     /// Equal for the same differences with the same values.
     pub(crate) fn signature(&self) -> u64 {
         self.found.iter().fold(0, |sum, difference| sum.wrapping_add(difference.hash))
