@@ -3,6 +3,7 @@
 //! Knows the protocol and no cluster: what the answer leads to is `plan`'s and `controller`'s.
 
 pub(crate) mod local;
+pub(crate) mod origin;
 pub(crate) mod remote;
 pub(crate) mod wire;
 

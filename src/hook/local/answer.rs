@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::config::spec::Decoding;
 use crate::hook::local::request::{Asker, Shape, kind_of};
+use crate::hook::origin::Origin;
 use crate::hook::wire::Call;
 use crate::hook::wire::answer::{Answer, DesiredChild};
 use crate::object::name::{Gvk, Key};
@@ -25,7 +26,7 @@ pub(crate) struct Response {
     children: Vec<Child>,
     /// The other fields, each checked.
     fields: Map<String, Value>,
-    sources: HashMap<String, Arc<Document>>,
+    origins: HashMap<String, Origin>,
 }
 
 /// A wanted child and where it was written: a document of its own, or an element of a `children` list.
@@ -33,13 +34,6 @@ pub(crate) struct Response {
 struct Child {
     object: Map<String, Value>,
     origin: Origin,
-}
-
-/// A node of a rendered document.
-#[derive(Clone, Debug)]
-struct Origin {
-    document: Arc<Document>,
-    path: Vec<String>,
 }
 
 /// Makes the answer. `file` is where a call that rendered nothing is to be written.
@@ -52,7 +46,7 @@ pub(super) fn assemble(documents: Vec<Document>, shape: &Shape, file: &str) -> R
         children_field: shape.children_field(),
         children: Vec::new(),
         fields: Map::new(),
-        sources: HashMap::new(),
+        origins: HashMap::new(),
     };
     for document in documents {
         response.add(document, shape)?;
@@ -77,9 +71,13 @@ impl Response {
     /// The answer as the controller takes it.
     pub(crate) fn into_answer(mut self) -> Result<Answer, Problem> {
         let mut answer = Answer::from_fields(self.call, Decoding::Loose, self.with_list_field())?;
-        let desired =
-            |child: Child| DesiredChild { place: Some(child.origin.place(&[])), object: child.object };
+        let desired = |Child { object, origin }| DesiredChild {
+            place: Some(origin.place_of(&[])),
+            origin: Some(origin),
+            object,
+        };
         answer.children = self.children.into_iter().map(desired).collect();
+        answer.status_origin = self.origins.remove("status");
         Ok(answer)
     }
 
@@ -100,9 +98,9 @@ impl Response {
                         .at(document.place())
                         .expected("`relatedResources`"));
                 }
-                self.add_child(object, Origin { document: Arc::new(document), path: Vec::new() })
+                self.add_child(object, Origin::new(Arc::new(document)))
             }
-            Value::Object(fields) => self.add_fields(fields, Arc::new(document), shape),
+            Value::Object(fields) => self.add_fields(fields, &Origin::new(Arc::new(document)), shape),
             other => Err(Problem::new("a document is neither a child nor a map of response fields")
                 .at(document.place())
                 .found(kind_of(&other))
@@ -119,16 +117,14 @@ impl Response {
     fn add_fields(
         &mut self,
         fields: Map<String, Value>,
-        document: Arc<Document>,
+        document: &Origin,
         shape: &Shape,
     ) -> Result<(), Problem> {
         for (name, value) in fields {
-            let origin = Origin { document: document.clone(), path: vec![name.clone()] };
-            if let Some(earlier) = self.sources.insert(name.clone(), document.clone()) {
-                let earlier = Origin { document: earlier, path: vec![name.clone()] };
-                return Err(Problem::new(format!("`{name}` is there twice"))
-                    .at(origin.place(&[]))
-                    .found(format!("it is also at {}", earlier.place(&[]))));
+            let origin = document.below(&name);
+            if let Some(earlier) = self.origins.insert(name.clone(), origin.clone()) {
+                return Err(problem(&origin, &[], format!("`{name}` is there twice"))
+                    .found(format!("it is also at {}", earlier.place_of(&[]))));
             }
             if name == shape.children_field() && shape.call != Call::Customize {
                 self.add_listed(value, &origin)?;
@@ -146,41 +142,27 @@ impl Response {
     fn add_listed(&mut self, value: Value, origin: &Origin) -> Result<(), Problem> {
         let Value::Array(list) = value else {
             let name = self.children_field;
-            return Err(origin
-                .wrong_type(&[], &value, "a list")
+            return Err(wrong_type(origin, &[], &value, "a list")
                 .hint(format!("write `{name}: []` when no child is wanted")));
         };
         for (index, value) in list.into_iter().enumerate() {
-            let index = index.to_string();
+            let origin = origin.below(index.to_string());
             let Value::Object(object) = value else {
-                return Err(origin.wrong_type(&[&index], &value, "an object"));
+                return Err(wrong_type(&origin, &[], &value, "an object"));
             };
-            let mut path = origin.path.clone();
-            path.push(index);
-            self.add_child(object, Origin { document: origin.document.clone(), path })?;
+            self.add_child(object, origin)?;
         }
         Ok(())
     }
 }
 
-impl Origin {
-    /// Where the node at `path` below this one was written, or its nearest known parent.
-    fn place(&self, path: &[&str]) -> Place {
-        let whole: Vec<&str> = self.path.iter().map(String::as_str).chain(path.iter().copied()).collect();
-        self.document.place_of(&whole).unwrap_or_else(|| self.document.place())
-    }
+fn problem(origin: &Origin, path: &[&str], message: impl Into<String>) -> Problem {
+    Problem::new(message).at(origin.place_of(path))
+}
 
-    fn problem(&self, path: &[&str], message: impl Into<String>) -> Problem {
-        Problem::new(message).at(self.place(path))
-    }
-
-    fn wrong_type(&self, path: &[&str], found: &Value, expected: &str) -> Problem {
-        let mut named: Vec<&str> = self.path.iter().map(String::as_str).collect();
-        named.extend(path);
-        self.problem(path, format!("`{}` is of the wrong type", dotted(&named)))
-            .found(kind_of(found))
-            .expected(expected)
-    }
+fn wrong_type(origin: &Origin, path: &[&str], found: &Value, expected: &str) -> Problem {
+    let message = format!("`{}` is of the wrong type", dotted(&origin.steps(path)));
+    problem(origin, path, message).found(kind_of(found)).expected(expected)
 }
 
 /// `children[0].metadata.name`.
@@ -199,28 +181,38 @@ fn check_child(object: &Map<String, Value>, origin: &Origin) -> Result<(), Probl
     let kind = text(object, "kind", &["kind"], origin)?;
     text(object, "apiVersion", &["apiVersion"], origin)?;
     if let Some(field) = NEVER_A_CHILDS.iter().find(|field| object.contains_key(**field)) {
-        return Err(origin
-            .problem(&[field], format!("child `{kind}` holds `{field}`, which is a field of the answer"))
-            .hint("put `---` on a line of its own between a child and the answer's fields"));
+        return Err(problem(
+            origin,
+            &[field],
+            format!("child `{kind}` holds `{field}`, which is a field of the answer"),
+        )
+        .hint("put `---` on a line of its own between a child and the answer's fields"));
     }
     let metadata = match object.get("metadata") {
         Some(Value::Object(metadata)) => metadata,
-        Some(other) => return Err(origin.wrong_type(&["metadata"], other, "a map")),
-        None => return Err(origin.problem(&[], format!("child `{kind}` has no `metadata`"))),
+        Some(other) => return Err(wrong_type(origin, &["metadata"], other, "a map")),
+        None => return Err(problem(origin, &[], format!("child `{kind}` has no `metadata`"))),
     };
     if metadata.contains_key("generateName") && !metadata.contains_key("name") {
-        return Err(origin
-            .problem(&["metadata", "generateName"], format!("child `{kind}` has a generated name"))
-            .expected("`metadata.name`")
-            .hint("under a generated name it would be made anew at every sync"));
+        return Err(problem(
+            origin,
+            &["metadata", "generateName"],
+            format!("child `{kind}` has a generated name"),
+        )
+        .expected("`metadata.name`")
+        .hint("under a generated name it would be made anew at every sync"));
     }
     text(metadata, "name", &["metadata", "name"], origin)?;
     match metadata.get("namespace") {
         None | Some(Value::Null | Value::String(_)) => {}
-        Some(other) => return Err(origin.wrong_type(&["metadata", "namespace"], other, "a text")),
+        Some(other) => return Err(wrong_type(origin, &["metadata", "namespace"], other, "a text")),
     }
-    check_texts(metadata, "labels", &["metadata"], origin)?;
-    check_texts(metadata, "annotations", &["metadata"], origin)
+    for field in ["labels", "annotations"] {
+        if let Some(texts) = metadata.get(field) {
+            check_texts(texts, &origin.below("metadata").below(field))?;
+        }
+    }
+    Ok(())
 }
 
 /// The text at `path`, whose last step is `key` in `object`.
@@ -232,44 +224,31 @@ fn text<'a>(
 ) -> Result<&'a str, Problem> {
     match object.get(key) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text),
-        Some(Value::String(_)) => Err(origin.problem(path, format!("`{}` is empty", dotted(path)))),
+        Some(Value::String(_)) => Err(problem(origin, path, format!("`{}` is empty", dotted(path)))),
         Some(other @ (Value::Number(_) | Value::Bool(_))) => {
-            Err(origin.wrong_type(path, other, "a text").hint("put it in quotes"))
+            Err(wrong_type(origin, path, other, "a text").hint("put it in quotes"))
         }
-        Some(other) => Err(origin.wrong_type(path, other, "a text")),
+        Some(other) => Err(wrong_type(origin, path, other, "a text")),
         None => {
             let parents = &path[..path.len() - 1];
-            Err(origin.problem(parents, format!("a child has no `{}`", dotted(path))))
+            Err(problem(origin, parents, format!("a child has no `{}`", dotted(path))))
         }
     }
 }
 
 /// Labels and annotations hold texts. The API server answers any other type with a 500 and without a place.
-fn check_texts(
-    holder: &Map<String, Value>,
-    key: &str,
-    path: &[&str],
-    origin: &Origin,
-) -> Result<(), Problem> {
-    let way = |last: &[&'_ str]| -> Vec<String> {
-        path.iter().copied().chain([key]).chain(last.iter().copied()).map(String::from).collect()
+fn check_texts(texts: &Value, origin: &Origin) -> Result<(), Problem> {
+    let texts = match texts {
+        Value::Null => return Ok(()),
+        Value::Object(texts) => texts,
+        other => return Err(wrong_type(origin, &[], other, "a map")),
     };
-    let at = |last: &[&str], found: &Value, expected: &str| {
-        let way = way(last);
-        origin.wrong_type(&way.iter().map(String::as_str).collect::<Vec<_>>(), found, expected)
-    };
-    match holder.get(key) {
-        None | Some(Value::Null) => Ok(()),
-        Some(Value::Object(texts)) => {
-            match texts.iter().find(|(_, text)| !matches!(text, Value::String(_) | Value::Null)) {
-                None => Ok(()),
-                Some((name, other @ (Value::Number(_) | Value::Bool(_)))) => {
-                    Err(at(&[name], other, "a text").hint("put it in quotes"))
-                }
-                Some((name, other)) => Err(at(&[name], other, "a text")),
-            }
+    match texts.iter().find(|(_, text)| !matches!(text, Value::String(_) | Value::Null)) {
+        None => Ok(()),
+        Some((name, other @ (Value::Number(_) | Value::Bool(_)))) => {
+            Err(wrong_type(origin, &[name], other, "a text").hint("put it in quotes"))
         }
-        Some(other) => Err(at(&[], other, "a map")),
+        Some((name, other)) => Err(wrong_type(origin, &[name], other, "a text")),
     }
 }
 
@@ -282,31 +261,29 @@ fn check_field(name: &str, value: &Value, origin: &Origin, shape: &Shape) -> Res
         ("status", Value::Object(status)) => check_status(status, origin),
         ("status", Value::Null) if shape.asker == Asker::Decorator => Ok(()),
         ("status", other) => {
-            Err(origin.wrong_type(&[], other, "a map").hint("write `status: {}` for an empty one"))
+            Err(wrong_type(origin, &[], other, "a map").hint("write `status: {}` for an empty one"))
         }
         ("resyncAfterSeconds", Value::Number(number)) => {
             let seconds = number.as_f64().unwrap_or(f64::NAN);
             match Duration::try_from_secs_f64(seconds) {
                 Ok(_) => Ok(()),
-                Err(_) => Err(origin
-                    .problem(&[], "`resyncAfterSeconds` is no delay")
+                Err(_) => Err(problem(origin, &[], "`resyncAfterSeconds` is no delay")
                     .found(format!("`{number}`"))
                     .expected("a number of seconds, 0 or more")),
             }
         }
-        ("resyncAfterSeconds", other) => Err(origin.wrong_type(&[], other, "a number of seconds")),
+        ("resyncAfterSeconds", other) => Err(wrong_type(origin, &[], other, "a number of seconds")),
         ("finalized", Value::Bool(_)) => Ok(()),
-        ("finalized", other) => Err(origin.wrong_type(&[], other, "`true` or `false`")),
+        ("finalized", other) => Err(wrong_type(origin, &[], other, "`true` or `false`")),
         ("relatedResources", list) => check_related(list, origin),
-        _ => check_texts(&Map::from_iter([(name.to_string(), value.clone())]), name, &[], &origin.root()),
+        _ => check_texts(value, origin),
     }
 }
 
 /// A forgotten `---` also puts a whole child into the status.
 fn check_status(status: &Map<String, Value>, origin: &Origin) -> Result<(), Problem> {
     if ["apiVersion", "kind", "metadata"].iter().all(|key| status.contains_key(*key)) {
-        return Err(origin
-            .problem(&["apiVersion"], "`status` holds a child")
+        return Err(problem(origin, &["apiVersion"], "`status` holds a child")
             .hint("put `---` on a line of its own before the child, and begin its lines at the margin"));
     }
     Ok(())
@@ -314,22 +291,22 @@ fn check_status(status: &Map<String, Value>, origin: &Origin) -> Result<(), Prob
 
 fn check_related(list: &Value, origin: &Origin) -> Result<(), Problem> {
     if !list.is_array() {
-        return Err(origin
-            .wrong_type(&[], list, "a list")
-            .hint("write `relatedResources: []` when none is wanted"));
+        return Err(
+            wrong_type(origin, &[], list, "a list").hint("write `relatedResources: []` when none is wanted")
+        );
     }
     let fields = Map::from_iter([("relatedResources".to_string(), list.clone())]);
     let place = |problem: Problem| {
         let index =
             problem.message.split_once("relatedResources[").and_then(|(_, rest)| rest.split(']').next());
-        let place = origin.place(&index.into_iter().collect::<Vec<_>>());
+        let place = origin.place_of(&index.into_iter().collect::<Vec<_>>());
         problem.at(place)
     };
     Answer::from_fields(Call::Customize, Decoding::Strict, fields).map(drop).map_err(place)
 }
 
 fn unknown_field(name: &str, origin: &Origin, known: &[&str]) -> Problem {
-    let problem = origin.problem(&[], format!("unknown response field `{name}`"));
+    let problem = problem(origin, &[], format!("unknown response field `{name}`"));
     if matches!(name, "apiVersion" | "kind" | "metadata" | "spec") {
         return problem.hint("a child needs both `apiVersion` and `kind`");
     }
@@ -350,9 +327,8 @@ fn check_repeated_children(children: &[Child], namespace: &str) -> Result<(), Pr
         let said = format!("{} `{}`", kind.kind, Key::new(own, name));
         let same = Gvk { version: String::new(), ..kind };
         if let Some(earlier) = seen.insert((same, own, name), origin) {
-            return Err(origin
-                .problem(&["metadata", "name"], format!("child {said} is there twice"))
-                .found(format!("it is also at {}", earlier.place(&["metadata", "name"]))));
+            return Err(problem(origin, &["metadata", "name"], format!("child {said} is there twice"))
+                .found(format!("it is also at {}", earlier.place_of(&["metadata", "name"]))));
         }
     }
     Ok(())
@@ -371,12 +347,6 @@ fn rendered_nothing(shape: &Shape, file: &str) -> Problem {
         .at(Place { file: file.into(), line: 1, column: 1 })
         .expected("a child, or a field of the answer")
         .hint(format!("write `{name}: []` to say that none is wanted"))
-}
-
-impl Origin {
-    fn root(&self) -> Origin {
-        Origin { document: self.document.clone(), path: Vec::new() }
-    }
 }
 
 impl Shape {

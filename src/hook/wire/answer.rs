@@ -9,6 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use crate::config::spec::{Decoding, ResourceName};
+use crate::hook::origin::Origin;
 use crate::hook::wire::Call;
 use crate::object::selector::{Selector, SelectorError};
 use crate::problem::{Place, Problem, nearest, shown};
@@ -25,6 +26,8 @@ pub(crate) struct Answer {
     /// When to visit the parent again, if nothing else does.
     pub resync_after: Option<Duration>,
     pub finalized: bool,
+    /// Where the author wrote the status, when a template of ours made it.
+    pub status_origin: Option<Origin>,
     /// What a customize hook wants to see.
     pub related: Vec<RelatedRule>,
 }
@@ -35,6 +38,8 @@ pub(crate) struct DesiredChild {
     pub object: Map<String, Value>,
     /// Where the author wrote it, when a template of ours made it.
     pub place: Option<Place>,
+    /// The same for each of its fields.
+    pub origin: Option<Origin>,
 }
 
 /// Objects that a hook wants to see beside its children.
@@ -95,7 +100,7 @@ impl Answer {
             children: children(take("children"), call)?,
             resync_after: resync_after(take("resyncAfterSeconds"))?,
             finalized: finalized(take("finalized"))?,
-            related: Vec::new(),
+            ..Answer::default()
         })
     }
 }
@@ -147,7 +152,7 @@ fn desired(index: usize, child: Value) -> Result<DesiredChild, Problem> {
     }
     text(metadata, "name", &format!("{path}.metadata"))?;
     optional_text(metadata, "namespace", &format!("{path}.metadata"))?;
-    Ok(DesiredChild { object, place: None })
+    Ok(DesiredChild { object, place: None, origin: None })
 }
 
 fn resync_after(value: Option<Value>) -> Result<Option<Duration>, Problem> {
