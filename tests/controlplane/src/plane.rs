@@ -53,7 +53,10 @@ impl ControlPlane {
     /// Panics with the same sentence in each test when it cannot be had.
     #[track_caller]
     pub fn shared() -> &'static ControlPlane {
-        ControlPlane::try_shared().unwrap_or_else(|error| panic!("no control plane: {error}"))
+        match ControlPlane::try_shared() {
+            Ok(plane) => plane,
+            Err(error) => panic!("no control plane: {error}"),
+        }
     }
 
     /// The same without the panic.

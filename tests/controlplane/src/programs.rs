@@ -162,7 +162,7 @@ fn build(sources: &[&Source], into: &Path) -> Result<(), Error> {
         "-o",
     ]);
     command.arg(format!("{}/", into.display())).args(&packages);
-    let compiled = |lines: usize| format!("compiled {lines} of {needed} packages");
+    let compiled = |lines: usize| format!("compiled {lines} of at most {needed} packages");
     run(command, "building the control plane", compiled).map(|_| ())?;
     fs::remove_dir_all(&module).doing(|| format!("removing {}", module.display()))
 }
