@@ -17,7 +17,7 @@ use crate::programs::Programs;
 use crate::wait::try_until;
 
 /// The API server answers after two to three seconds on a quiet machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Requests of service accounts are written down, those of the control plane itself are not.
 const AUDIT_POLICY: &str = "\
@@ -79,6 +79,7 @@ fn log_of(folder: &Path, name: &str) -> std::path::PathBuf {
 /// Waits until `look` succeeds, and no longer than all `components` live.
 pub(crate) fn wait_for(
     what: &str,
+    patience: Duration,
     components: &mut [Component],
     folder: &Path,
     mut look: impl FnMut() -> Result<(), String>,
@@ -87,9 +88,9 @@ pub(crate) fn wait_for(
         Err(ended) => Ok(Err(ended)),
         Ok(()) => look().map(Ok),
     };
-    let waited = try_until(PATIENCE, step);
+    let waited = try_until(patience, step);
     waited.unwrap_or_else(|seen| {
-        Err(Error::new(format!("waited {} s in vain for {what}; last seen: {seen}", PATIENCE.as_secs())))
+        Err(Error::new(format!("waited {} s in vain for {what}; last seen: {seen}", patience.as_secs())))
     })
 }
 
@@ -136,7 +137,7 @@ impl Server {
     fn wait(&mut self, folder: &Folder) -> Result<(), Error> {
         let certificate = folder.path().join("certificates/apiserver.crt");
         let address = self.url.trim_start_matches("https://").to_owned();
-        wait_for("the API server to listen", &mut self.components, folder.path(), || {
+        wait_for("the API server to listen", PATIENCE, &mut self.components, folder.path(), || {
             fs::metadata(&certificate).map_err(|error| error.to_string())?;
             std::net::TcpStream::connect(&address).map(|_| ()).map_err(|error| error.to_string())
         })

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::client::{self, Request, Response};
-use crate::components::{self, Component, Server, wait_for};
+use crate::components::{self, Component, PATIENCE, Server, wait_for};
 use crate::error::{Doing, Error};
 use crate::folder::{Folder, random_hex};
 use crate::programs::{self, Programs};
@@ -34,7 +34,8 @@ pub struct ControlPlane {
     url: String,
     existing: bool,
     components: Mutex<Vec<Component>>,
-    namespaces: Mutex<Vec<String>>,
+    /// What a cluster that is not ours must not keep, by API path.
+    leftovers: Mutex<Vec<String>>,
 }
 
 /// A service account for one controller, so that RBAC and the audit log tell it from all others.
@@ -111,8 +112,13 @@ impl ControlPlane {
     }
 
     /// The audit events of one user so far, in the order in which its requests were answered.
+    ///
+    /// Panics where the cluster is not ours: no event there would say nothing about the user.
+    #[track_caller]
     pub fn requests_of(&self, user: &User) -> Vec<Value> {
-        let log = self.audit_log().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+        let path =
+            self.audit_log().expect("the audit log of the cluster in SYNCWRIGHT_KUBECONFIG is out of reach");
+        let log = fs::read_to_string(path).unwrap_or_default();
         let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         events.filter(|event| event["user"]["username"] == user.name.as_str()).collect()
     }
@@ -226,7 +232,7 @@ impl ControlPlane {
         let name = format!("{prefix}-{}", random_hex(4));
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         self.create("/api/v1/namespaces", &body);
-        self.namespaces.lock().expect("no panic while it is held").push(name.clone());
+        self.remember(format!("/api/v1/namespaces/{name}"));
         name
     }
 
@@ -259,6 +265,11 @@ impl ControlPlane {
         });
         let path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
         self.create(path, &binding);
+        self.remember(format!("{path}/{namespace}-{name}"));
+    }
+
+    fn remember(&self, path: String) {
+        self.leftovers.lock().expect("no panic while it is held").push(path);
     }
 
     fn kubeconfig_with(&self, file: &str, token: &str) -> Result<PathBuf, Error> {
@@ -275,12 +286,11 @@ impl ControlPlane {
         Ok(path)
     }
 
-    /// Ends every process and removes the folder. In a cluster that is not ours it deletes the namespaces it created.
+    /// Ends every process and removes the folder. In a cluster that is not ours it deletes what it has created.
     pub fn stop(&self) {
         if self.existing {
-            let namespaces = std::mem::take(&mut *self.namespaces.lock().expect("no panic while it is held"));
-            for name in namespaces {
-                let _ = self.request("DELETE", &format!("/api/v1/namespaces/{name}"), None);
+            for path in std::mem::take(&mut *self.leftovers.lock().expect("no panic while it is held")) {
+                let _ = self.request("DELETE", &path, None);
             }
         }
         // The last ones first, so that nothing complains about its server.
@@ -322,7 +332,8 @@ fn existing(kubeconfig: PathBuf) -> Result<ControlPlane, Error> {
     let url = run(Command::new(&kubectl).arg("--kubeconfig").arg(&kubeconfig).args(show))?;
     let mut components =
         vec![Component::start("kubectl-proxy", components::proxy(&kubectl, &kubeconfig), folder.path())?];
-    wait_ready(&mut components, folder.path())?;
+    let ready = wait_ready(&mut components, folder.path(), Duration::from_secs(10));
+    ready.map_err(|error| Error::new(format!("the cluster in SYNCWRIGHT_KUBECONFIG, {url}: {error}")))?;
     Ok(plane(folder, kubeconfig, kubectl, url, components, true))
 }
 
@@ -337,7 +348,7 @@ fn start_own(options: &Options) -> Result<ControlPlane, Error> {
         components::proxy(&programs.kubectl, &kubeconfig),
         folder.path(),
     )?);
-    wait_ready(&mut components, folder.path())?;
+    wait_ready(&mut components, folder.path(), PATIENCE)?;
     for (name, command) in [
         ("kube-controller-manager", components::controller_manager(&programs)),
         ("kube-scheduler", components::scheduler(&programs)),
@@ -359,12 +370,12 @@ fn plane(
     components: Vec<Component>,
     existing: bool,
 ) -> ControlPlane {
-    let (components, namespaces) = (Mutex::new(components), Mutex::default());
-    ControlPlane { folder, kubeconfig, kubectl, url, existing, components, namespaces }
+    let (components, leftovers) = (Mutex::new(components), Mutex::default());
+    ControlPlane { folder, kubeconfig, kubectl, url, existing, components, leftovers }
 }
 
-fn wait_ready(components: &mut [Component], folder: &Path) -> Result<(), Error> {
-    wait_for("/readyz", components, folder, || look(folder, "/readyz", |_| true))
+fn wait_ready(components: &mut [Component], folder: &Path, patience: Duration) -> Result<(), Error> {
+    wait_for("/readyz", patience, components, folder, || look(folder, "/readyz", |_| true))
 }
 
 impl ControlPlane {
@@ -378,9 +389,13 @@ impl ControlPlane {
                 .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
                 && node["spec"]["taints"].is_null()
         };
-        wait_for("a ready node", components, self.dir(), || look(self.dir(), "/api/v1/nodes/node", ready))?;
+        wait_for("a ready node", PATIENCE, components, self.dir(), || {
+            look(self.dir(), "/api/v1/nodes/node", ready)
+        })?;
         let account = "/api/v1/namespaces/default/serviceaccounts/default";
-        wait_for("kube-controller-manager", components, self.dir(), || look(self.dir(), account, |_| true))
+        wait_for("kube-controller-manager", PATIENCE, components, self.dir(), || {
+            look(self.dir(), account, |_| true)
+        })
     }
 }
 
