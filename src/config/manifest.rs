@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::config::duration;
 use crate::config::schema::{Fault, Path};
 use crate::config::spec::{
     Access, CaBundle, ChildRule, ClientTls, CompositeSpec, ConditionCheck, Credentials, Decoding, Endpoint,
@@ -15,6 +14,7 @@ use crate::config::spec::{
 };
 use crate::object::selector::Selector;
 use crate::problem::Problem;
+use crate::schedule::duration::parse_duration;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The finalizer is named after the definition, and the API server limits the part behind the slash.
@@ -211,7 +211,7 @@ struct Faults(Vec<Fault>);
 
 impl Faults {
     fn add(&mut self, path: &Path, problem: Problem) {
-        self.0.push(Fault { path: path.clone(), problem });
+        self.0.push(Fault::new(path, problem));
     }
 }
 
@@ -376,10 +376,9 @@ fn webhook(
     at: &Path,
     faults: &mut Faults,
 ) -> Webhook {
-    let timeout = written.timeout.and_then(|text| duration::parse(&text).ok());
     let local = matches!(target, Target::BuiltIn { .. });
     Webhook {
-        timeout: timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(TIMEOUT),
+        timeout: timeout(written.timeout.as_deref()),
         decoding: match written.response_un_marshall_mode.as_deref() {
             Some("loose") => Decoding::Loose,
             Some("strict") => Decoding::Strict,
@@ -393,6 +392,12 @@ fn webhook(
         access: access(written.access, at, faults),
         target,
     }
+}
+
+/// Metacontroller takes its default for a timeout of nothing and below.
+fn timeout(written: Option<&str>) -> Duration {
+    let timeout = written.and_then(|text| parse_duration(text).ok()?.try_into().ok());
+    timeout.filter(|timeout: &Duration| !timeout.is_zero()).unwrap_or(TIMEOUT)
 }
 
 fn target(written: &WebhookBlock, at: &Path, faults: &mut Faults) -> Option<Target> {

@@ -2,10 +2,11 @@
 //!
 //! Pure: reads no file and no cluster, looks no resource up. Whether a kind exists is found out by `cluster`.
 
-mod duration;
 mod manifest;
 pub(crate) mod schema;
 pub(crate) mod spec;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -59,70 +60,63 @@ impl Definition {
 pub(crate) fn load(file: &str, text: &str) -> Result<Vec<Definition>, Vec<Problem>> {
     let documents = yaml::read(file, text).map_err(|problem| vec![problem])?;
     let mut loaded = Loaded { text, named: BTreeMap::new(), definitions: Vec::new(), problems: Vec::new() };
-    for document in documents {
-        loaded.add_document(document);
-    }
+    documents.iter().for_each(|document| loaded.add_document(document));
     if loaded.problems.is_empty() { Ok(loaded.definitions) } else { Err(loaded.problems) }
 }
 
 struct Loaded<'t> {
     text: &'t str,
     /// Where each name was used first.
-    named: BTreeMap<String, Option<Place>>,
+    named: BTreeMap<String, Place>,
     definitions: Vec<Definition>,
     problems: Vec<Problem>,
 }
 
 impl Loaded<'_> {
     /// A manifest, or a list of them as `kubectl get -o yaml` prints it.
-    fn add_document(&mut self, document: yaml::Document) {
-        let yaml::Document { value, places } = document;
-        let kind = value["kind"].as_str().unwrap_or_default();
-        match value {
-            Value::Object(mut list) if kind == "List" || kind == "CompositeControllerList" => {
-                let items = list.shift_remove("items").unwrap_or_default();
-                let at = Path::default().key("items");
-                let Value::Array(items) = items else {
-                    let problem = Problem::new(format!("`items` is {}", shown(&items))).expected("a list");
-                    return self.fault(&places, &Path::default(), Fault { path: at, problem });
-                };
-                for (index, item) in items.into_iter().enumerate() {
-                    self.add(item, &places, &at.index(index));
-                }
+    fn add_document(&mut self, document: &yaml::Document) {
+        let (root, items) = (Path::default(), Path::default().key("items"));
+        if !matches!(document.value["kind"].as_str(), Some("List" | "CompositeControllerList")) {
+            return self.add(document, &root);
+        }
+        match &document.value["items"] {
+            Value::Array(list) => (0..list.len()).for_each(|index| self.add(document, &items.index(index))),
+            other => {
+                let problem = Problem::new(format!("`items` is {}", shown(other))).expected("a list");
+                self.fault(document, &root, Fault::new(&items, problem));
             }
-            manifest => self.add(manifest, &places, &Path::default()),
         }
     }
 
-    fn add(&mut self, manifest: Value, places: &yaml::Places, at: &Path) {
+    /// The manifest at this path of the document.
+    fn add(&mut self, document: &yaml::Document, at: &Path) {
+        let manifest = at.find(&document.value).cloned().unwrap_or_default();
         let definition = match read(manifest, Source::File) {
             Ok(definition) => definition,
-            Err(faults) => return faults.into_iter().for_each(|fault| self.fault(places, at, fault)),
+            Err(faults) => return faults.into_iter().for_each(|fault| self.fault(document, at, fault)),
         };
-        let path = Path::default().key("metadata").key("name");
-        let place = place(places, at, &path);
+        let name = Path::default().key("metadata").key("name");
         if let Some(first) = self.named.get(&definition.name) {
-            let first =
-                first.as_ref().map(|place| format!(", first in line {}", place.line)).unwrap_or_default();
-            let problem = Problem::new(format!("two definitions are called `{}`{first}", definition.name));
-            return self.fault(places, at, Fault { path, problem });
+            let problem = Problem::new(format!("two definitions are called `{}`", definition.name));
+            let problem = problem.found(format!("the first one at {first}"));
+            return self.fault(document, at, Fault::new(&name, problem));
         }
-        self.named.insert(definition.name.clone(), place);
+        self.named.insert(definition.name.clone(), place(document, &at.join(&name)));
         self.definitions.push(definition);
     }
 
-    fn fault(&mut self, places: &yaml::Places, at: &Path, fault: Fault) {
-        let mut problem = fault.problem;
-        if let Some(place) = place(places, at, &fault.path) {
-            problem = problem.at(place).with_source(self.text, 1);
-        }
+    fn fault(&mut self, document: &yaml::Document, at: &Path, fault: Fault) {
+        let path = at.join(&fault.path);
+        // A field's place is its key's, and an item's is where the item begins.
+        let width = path.last_key().map_or(1, |key| key.chars().count());
+        let problem = fault.problem.at(place(document, &path)).with_source(self.text, width);
         self.problems.push(problem);
     }
 }
 
-fn place(places: &yaml::Places, at: &Path, path: &Path) -> Option<Place> {
-    let steps: Vec<String> = at.steps().into_iter().chain(path.steps()).collect();
-    places.place(&steps.iter().map(String::as_str).collect::<Vec<_>>())
+fn place(document: &yaml::Document, path: &Path) -> Place {
+    let steps = path.steps();
+    document.places.place_of(&document.value, &steps.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 fn read(mut object: Value, source: Source) -> Result<Definition, Vec<Fault>> {
@@ -144,10 +138,10 @@ fn read(mut object: Value, source: Source) -> Result<Definition, Vec<Fault>> {
 
 /// Checks that this is a definition at all, and gives its name.
 fn identity(object: &mut Value) -> Result<String, Fault> {
-    let fault = |path: Path, problem: Problem| Fault { path, problem };
+    let root = Path::default();
     let Value::Object(fields) = object else {
         let problem = Problem::new(format!("the document is {}", shown(object)));
-        return Err(fault(Path::default(), problem.expected(format!("a {COMPOSITE}"))));
+        return Err(Fault::new(&root, problem.expected(format!("a {COMPOSITE}"))));
     };
     for (key, wanted) in [("apiVersion", API_VERSION), ("kind", COMPOSITE)] {
         match fields.get(key) {
@@ -155,36 +149,33 @@ fn identity(object: &mut Value) -> Result<String, Fault> {
             Some(other) => {
                 let problem =
                     Problem::new(format!("`{key}` is {}", shown(other))).expected(format!("`{wanted}`"));
-                return Err(fault(Path::default().key(key), problem));
+                return Err(Fault::new(&root.key(key), problem));
             }
             None => {
                 let problem = Problem::new(format!("`{key}` is missing")).expected(format!("`{wanted}`"));
-                return Err(fault(Path::default(), problem));
+                return Err(Fault::new(&root, problem));
             }
         }
     }
-    let name_path = Path::default().key("metadata").key("name");
+    let at = root.key("metadata").key("name");
     match fields.get("metadata").and_then(|metadata| metadata.get("name")) {
         Some(Value::String(name)) => match validity::dns_subdomain(name) {
             Ok(()) => Ok(name.clone()),
             Err(why) => {
-                Err(fault(name_path, Problem::new(format!("`metadata.name` is `{name}`, which {why}"))))
+                Err(Fault::new(&at, Problem::new(format!("`metadata.name` is `{name}`, which {why}"))))
             }
         },
         Some(other) => {
             let problem = Problem::new(format!("`metadata.name` is {}", shown(other)));
-            Err(fault(name_path, problem.expected("a text")))
+            Err(Fault::new(&at, problem.expected("a text")))
         }
-        None => Err(fault(name_path, Problem::new("`metadata.name` is missing"))),
+        None => Err(Fault::new(&at, Problem::new("`metadata.name` is missing"))),
     }
 }
 
 /// The checked shape should always be readable; if it is not, the reader and the schema disagree.
 fn unreadable(error: &serde_json::Error) -> Fault {
-    Fault {
-        path: Path::default().key("spec"),
-        problem: Problem::new(format!("`spec` can't be read: {error}")),
-    }
+    Fault::new(&Path::default().key("spec"), Problem::new(format!("`spec` can't be read: {error}")))
 }
 
 /// Existing hooks are used to a `status`, and to `statusChecks` in every update strategy.

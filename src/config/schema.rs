@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::config::duration;
 use crate::problem::{Problem, nearest, shown};
+use crate::schedule::duration::parse_duration;
 use crate::template::yaml;
 
 /// The kinds of this API, ready to be applied to a cluster.
@@ -56,6 +56,11 @@ impl Path {
         Path(self.0.iter().cloned().chain([step]).collect())
     }
 
+    /// The way to a field of the field at this path.
+    pub(crate) fn join(&self, inner: &Path) -> Path {
+        Path(self.0.iter().chain(&inner.0).cloned().collect())
+    }
+
     /// Keys, and indices as text.
     pub(crate) fn steps(&self) -> Vec<String> {
         let text = |step: &Step| match step {
@@ -63,6 +68,21 @@ impl Path {
             Step::Index(index) => index.to_string(),
         };
         self.0.iter().map(text).collect()
+    }
+
+    pub(crate) fn last_key(&self) -> Option<&str> {
+        match self.0.last() {
+            Some(Step::Key(key)) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// The field in `value`, if it is there.
+    pub(crate) fn find<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        self.0.iter().try_fold(value, |value, step| match step {
+            Step::Key(key) => value.get(key),
+            Step::Index(index) => value.get(index),
+        })
     }
 }
 
@@ -84,6 +104,12 @@ impl fmt::Display for Path {
 pub(crate) struct Fault {
     pub path: Path,
     pub problem: Problem,
+}
+
+impl Fault {
+    pub(crate) fn new(path: &Path, problem: Problem) -> Fault {
+        Fault { path: path.clone(), problem }
+    }
 }
 
 /// What is done about fields that the schema doesn't have.
@@ -138,7 +164,9 @@ impl Check {
                 Some(schema) => self.node(schema, value, &path.key(key)),
                 None if self.unknown == Unknown::Refused => {
                     let names: Vec<&str> = known.keys().map(String::as_str).collect();
-                    self.fault(&path.key(key), unknown_field(&path.key(key), key, &names));
+                    let path = path.key(key);
+                    let problem = unknown_field(&path, key, &names);
+                    self.fault(&path, problem);
                 }
                 None => {}
             }
@@ -158,15 +186,16 @@ impl Check {
             }
         }
         if schema["format"] == "duration"
-            && let Err(reason) = duration::parse(text)
+            && let Err(error) = parse_duration(text)
         {
-            let problem = Problem::new(format!("`{path}` is the text `{text}`: {reason}"));
-            self.fault(path, problem.expected("a duration such as `30s`, `1m30s` or `500ms`"));
+            let mut problem = Problem::new(format!("`{path}` is the text `{text}`")).expected(error.expected);
+            problem.hint = error.hint;
+            self.fault(path, problem);
         }
     }
 
     fn fault(&mut self, path: &Path, problem: Problem) {
-        self.faults.push(Fault { path: path.clone(), problem });
+        self.faults.push(Fault::new(path, problem));
     }
 }
 
