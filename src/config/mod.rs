@@ -67,7 +67,7 @@ pub(crate) fn load(file: &str, text: &str) -> Result<Vec<Definition>, Vec<Proble
 struct Loaded<'t> {
     text: &'t str,
     /// Where each name was used first.
-    named: BTreeMap<String, Place>,
+    named: BTreeMap<String, Option<Place>>,
     definitions: Vec<Definition>,
     problems: Vec<Problem>,
 }
@@ -97,8 +97,8 @@ impl Loaded<'_> {
         };
         let name = Path::default().key("metadata").key("name");
         if let Some(first) = self.named.get(&definition.name) {
-            let problem = Problem::new(format!("two definitions are called `{}`", definition.name));
-            let problem = problem.found(format!("the first one at {first}"));
+            let mut problem = Problem::new(format!("two definitions are called `{}`", definition.name));
+            problem.found = first.as_ref().map(|place| format!("the first one at {place}"));
             return self.fault(document, at, Fault::new(&name, problem));
         }
         self.named.insert(definition.name.clone(), place(document, &at.join(&name)));
@@ -109,14 +109,16 @@ impl Loaded<'_> {
         let path = at.join(&fault.path);
         // A field's place is its key's, and an item's is where the item begins.
         let width = path.last_key().map_or(1, |key| key.chars().count());
-        let problem = fault.problem.at(place(document, &path)).with_source(self.text, width);
-        self.problems.push(problem);
+        self.problems.push(match place(document, &path) {
+            Some(place) => fault.problem.at(place).with_source(self.text, width),
+            None => fault.problem,
+        });
     }
 }
 
-fn place(document: &yaml::Document, path: &Path) -> Place {
+fn place(document: &yaml::Document, path: &Path) -> Option<Place> {
     let steps = path.steps();
-    document.places.place_of(&document.value, &steps.iter().map(String::as_str).collect::<Vec<_>>())
+    document.places.place(&steps.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 fn read(mut object: Value, source: Source) -> Result<Definition, Vec<Fault>> {
