@@ -6,8 +6,9 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -75,27 +76,76 @@ impl Connection {
     }
 
     /// Whether the next request can go out on it. The server may have closed it, or sent what nobody asked for.
-    async fn is_usable(&mut self) -> bool {
-        let closed = std::future::poll_fn(|cx| Poll::Ready(self.driver.as_mut().poll(cx).is_ready())).await;
+    fn is_usable(&mut self) -> bool {
+        let closed = self.driver.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
         !closed && self.sender.is_ready()
     }
 }
 
 /// Polls `work`, and the connection it waits for, in one task.
+///
+/// The two wake each other. To pass that on would put the task in the queue again while it runs, and wake a thread to
+/// take it; so they are polled again on the spot.
 async fn drive<T>(driver: &mut Pin<Box<Driver>>, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
     let mut closed = false;
-    std::future::poll_fn(|cx| {
-        if let Poll::Ready(done) = work.as_mut().poll(cx) {
-            return Poll::Ready(done);
+    std::future::poll_fn(|outside| {
+        let bell = Arc::new(Bell { state: AtomicU8::new(POLLED), outside: outside.waker().clone() });
+        let waker = Waker::from(bell.clone());
+        let mut inside = Context::from_waker(&waker);
+        for _ in 0..TURNS {
+            if let Poll::Ready(done) = work.as_mut().poll(&mut inside) {
+                return Poll::Ready(done);
+            }
+            if !closed {
+                // Its error also reaches `work`, which is the one to tell.
+                closed = driver.as_mut().poll(&mut inside).is_ready();
+            }
+            if bell.rests() {
+                return Poll::Pending;
+            }
         }
-        if !closed {
-            // Its error also reaches `work`, which is the one to tell.
-            closed = driver.as_mut().poll(cx).is_ready();
-        }
-        work.as_mut().poll(cx)
+        outside.waker().wake_by_ref();
+        Poll::Pending
     })
     .await
+}
+
+/// More turns than one answer takes; a driver that wants more is told to wait by the runtime, and must.
+const TURNS: usize = 8;
+
+/// Passes a wake-up on, unless it comes while its task polls.
+struct Bell {
+    state: AtomicU8,
+    outside: Waker,
+}
+
+const POLLED: u8 = 0;
+const RUNG: u8 = 1;
+const RESTING: u8 = 2;
+
+impl Bell {
+    /// Whether nothing rang during this turn; from now on ringing wakes the task.
+    fn rests(&self) -> bool {
+        let rests = self.state.compare_exchange(POLLED, RESTING, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if !rests {
+            self.state.store(POLLED, Ordering::Release);
+        }
+        rests
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let rung = self.state.compare_exchange(POLLED, RUNG, Ordering::AcqRel, Ordering::Acquire);
+        if rung == Err(RESTING) {
+            self.outside.wake_by_ref();
+        }
+    }
 }
 
 async fn secure(
@@ -144,9 +194,9 @@ impl Pool {
     }
 
     /// The connection that was used last: the others grow old and go.
-    pub(super) async fn take(&self, origin: &Origin) -> Option<Connection> {
+    pub(super) fn take(&self, origin: &Origin) -> Option<Connection> {
         while let Some(mut connection) = self.newest(origin) {
-            if connection.is_usable().await {
+            if connection.is_usable() {
                 return Some(connection);
             }
         }
@@ -161,8 +211,8 @@ impl Pool {
     }
 
     /// Keeps a connection whose answer was read to its end, if it can be used again.
-    pub(super) async fn keep(&self, mut connection: Connection) {
-        if !connection.is_usable().await {
+    pub(super) fn keep(&self, mut connection: Connection) {
+        if !connection.is_usable() {
             return;
         }
         connection.rests_since = Instant::now();

@@ -121,7 +121,7 @@ impl Remote {
         body: &Bytes,
         deadline: Instant,
     ) -> Result<Reply, Failure> {
-        if let Some(mut connection) = self.pool.take(&target.origin).await {
+        if let Some(mut connection) = self.pool.take(&target.origin) {
             let head = connection.send(target.request(method, body));
             match self.before(deadline, "no answer", head).await? {
                 Ok(head) => {
@@ -165,7 +165,7 @@ impl Remote {
             Unread::TooLong => too_long(limit),
             Unread::Broken(error) => broken("the answer broke off", &error),
         })?;
-        self.pool.keep(connection).await;
+        self.pool.keep(connection);
         Ok(Reply { status: head.status, headers: head.headers, body: bytes })
     }
 }
