@@ -5,6 +5,7 @@
 
 mod log;
 mod render;
+mod run;
 mod serve;
 mod test;
 mod version;
@@ -33,6 +34,7 @@ struct Line {
 
 const AFTER_HELP: &str = "\
 Examples:
+  syncwright run --controllers controllers.yaml   reconcile a cluster's parents
   syncwright serve                                answer hook calls from ./hooks on port 8090
   syncwright render mysql sync my.yaml            what would the hook answer?
   syncwright test                                 run all cases below ./hooks
@@ -44,6 +46,7 @@ Exit codes:
 
 #[derive(Subcommand)]
 enum Verb {
+    Run(run::Flags),
     Serve(serve::Flags),
     Render(render::Flags),
     Test(test::Flags),
@@ -53,7 +56,7 @@ impl Verb {
     /// What runs on its own tells of it; what answers a person has its answer.
     fn usual_log_level(&self) -> &'static str {
         match self {
-            Verb::Serve(_) => "info",
+            Verb::Serve(_) | Verb::Run(_) => "info",
             Verb::Render(_) | Verb::Test(_) => "off",
         }
     }
@@ -71,6 +74,7 @@ pub(crate) fn run() -> ExitCode {
     line.log.start(line.verb.usual_log_level());
     let ended = match line.verb {
         Verb::Serve(flags) => serve::run(flags),
+        Verb::Run(flags) => run::run(flags),
         Verb::Render(flags) => render::run(flags),
         Verb::Test(flags) => test::run(flags),
     };

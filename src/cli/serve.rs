@@ -12,6 +12,9 @@ use crate::hook::local::renders::Renders;
 use crate::hook::local::{Polling, Shelf};
 use crate::serve::{Service, Settings};
 
+/// Largest request body, unless said otherwise.
+pub(super) const BODY_BYTES: u32 = 10 << 20;
+
 /// Answer hook calls over HTTP from a folder of templates
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
@@ -23,7 +26,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:8090", env = "SYNCWRIGHT_LISTEN")]
     listen: String,
     /// Largest request body
-    #[arg(long, value_name = "BYTES", default_value_t = 10 << 20, value_parser = clap::value_parser!(u32).range(1024..))]
+    #[arg(long, value_name = "BYTES", default_value_t = BODY_BYTES, value_parser = clap::value_parser!(u32).range(1024..))]
     max_body_bytes: u32,
     /// Look at the folder twice a second, where the system does not tell of changes
     #[arg(long)]
@@ -53,18 +56,24 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
 async fn serve(flags: Flags) -> Result<()> {
     let shelf = Shelf::open(&flags.hooks);
     let _fresh = shelf.keep_fresh(if flags.poll { Polling::Always } else { Polling::WhenNeeded });
-    let settings = Settings { listen: flags.listen, body_bytes: flags.max_body_bytes as usize };
-    let service = Service::bind(&settings, Arc::new(Renders::new(shelf)))
-        .with_context(|| format!("cannot listen on `{}`", settings.listen))?;
-    for address in &service.addresses {
-        tracing::info!(%address, "listening");
-    }
+    let service = bind(&flags.listen, flags.max_body_bytes, Arc::new(Renders::new(shelf)))?;
     let stop = stop_signal()?;
     service.run(stop).await.context("the service ended")
 }
 
+/// Listens, and says where.
+pub(super) fn bind(listen: &str, body_bytes: u32, renders: Arc<Renders>) -> Result<Service> {
+    let settings = Settings { listen: listen.to_string(), body_bytes: body_bytes as usize };
+    let service = Service::bind(&settings, renders)
+        .with_context(|| format!("cannot listen on `{}`", settings.listen))?;
+    for address in &service.addresses {
+        tracing::info!(%address, "listening");
+    }
+    Ok(service)
+}
+
 /// Done at the first SIGTERM or SIGINT.
-fn stop_signal() -> Result<impl Future<Output = ()>> {
+pub(super) fn stop_signal() -> Result<impl Future<Output = ()>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {
         let name = tokio::select! {

@@ -1,0 +1,131 @@
+//! `syncwright run`: the controller, with the hook service in the same process.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use tokio::sync::watch;
+
+use crate::cli::{Ended, serve};
+use crate::cluster::Cluster;
+use crate::cluster::object::Managers;
+use crate::controller::source::{self, Definitions};
+use crate::controller::{self, Hooks, Settings};
+use crate::hook::PathService;
+use crate::hook::local::renders::Renders;
+use crate::hook::local::{Polling, Shelf};
+
+/// Watch parents, call their hooks, apply children, write status
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Flags {
+    /// Definitions to run, beside the cluster's CompositeControllers; followed for changes
+    #[arg(long, value_name = "FILE", env = "SYNCWRIGHT_CONTROLLERS")]
+    controllers: Option<PathBuf>,
+    /// The hooks folder, for webhooks that have a path alone
+    #[arg(long, value_name = "DIR", default_value = "hooks", env = "SYNCWRIGHT_HOOKS")]
+    hooks: PathBuf,
+    /// Sends webhooks that have a path alone to a hook service deployed apart
+    #[arg(long, value_name = "URL", conflicts_with = "hooks")]
+    hook_url: Option<String>,
+    /// Also answer hook calls over HTTP here, as `serve` does
+    #[arg(long, value_name = "ADDRESS:PORT", env = "SYNCWRIGHT_LISTEN")]
+    listen: Option<String>,
+    /// The cluster; else $KUBECONFIG, the pod's service account, ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Visits of each controller at once
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: u16,
+    /// Field manager of children; the status is written as <NAME>-status
+    #[arg(long, value_name = "NAME", default_value = "metacontroller")]
+    field_manager: String,
+    /// How long a finalize hook that cannot be used may hold up a deletion
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    finalize_patience: u64,
+    /// Look at the hooks folder twice a second, where the system does not tell of changes
+    #[arg(long)]
+    poll: bool,
+}
+
+const AFTER_HELP: &str = "\
+Try:
+  syncwright run --controllers controllers.yaml --hooks hooks
+  syncwright run --listen 127.0.0.1:8090          the same process answers curl
+
+Exit codes: 0 stopped by SIGTERM or SIGINT, 2 it could not start";
+
+pub(super) fn run(flags: Flags) -> Result<Ended> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    let ended = runtime.block_on(control(flags));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    ended
+}
+
+async fn control(flags: Flags) -> Result<Ended> {
+    let file = match &flags.controllers {
+        Some(path) => Some((path.clone(), first(path)?)),
+        None => None,
+    };
+    let managers =
+        Managers { status: format!("{}-status", flags.field_manager), objects: flags.field_manager.clone() };
+    let cluster =
+        Cluster::connect(flags.kubeconfig.as_deref(), managers).await.context("connecting to the cluster")?;
+    let cluster_definitions = source::follow_cluster(&cluster);
+    let definitions = match file {
+        Some((path, first)) => source::join(source::follow_file(path, first), cluster_definitions),
+        None => cluster_definitions,
+    };
+    let settings = Settings {
+        workers: flags.workers.into(),
+        finalize_patience: Duration::from_secs(flags.finalize_patience),
+        ..Settings::default()
+    };
+    let Some(url) = flags.hook_url.clone() else {
+        return with_own_hooks(&flags, cluster, definitions, settings).await;
+    };
+    let hooks = Hooks { paths: PathService::At(url), changes: None };
+    controller::run(cluster, definitions, hooks, settings, serve::stop_signal()?).await;
+    Ok(Ended::Well)
+}
+
+/// Runs the hook service in the same process, and over HTTP where asked.
+async fn with_own_hooks(
+    flags: &Flags,
+    cluster: Arc<Cluster>,
+    definitions: watch::Receiver<Definitions>,
+    settings: Settings,
+) -> Result<Ended> {
+    let shelf = Shelf::open(&flags.hooks);
+    let _fresh = shelf.keep_fresh(if flags.poll { Polling::Always } else { Polling::WhenNeeded });
+    let changes = Some(shelf.changes());
+    let renders = Arc::new(Renders::new(shelf));
+    let service = match &flags.listen {
+        Some(listen) => Some(serve::bind(listen, serve::BODY_BYTES, renders.clone())?),
+        None => None,
+    };
+    let hooks = Hooks { paths: PathService::InProcess(renders), changes };
+    let control = controller::run(cluster, definitions, hooks, settings, serve::stop_signal()?);
+    match service {
+        Some(service) => {
+            let (served, ()) = tokio::join!(service.run(serve::stop_signal()?), control);
+            served.context("the hook service ended")?;
+        }
+        None => control.await,
+    }
+    Ok(Ended::Well)
+}
+
+/// The file as it is at the start, where a problem is an end and not a log line.
+fn first(path: &std::path::Path) -> Result<Definitions> {
+    match source::read_file(path) {
+        Ok(definitions) => Ok(definitions),
+        Err(problems) => {
+            problems.iter().for_each(super::show);
+            bail!("`{}` cannot be used", path.display())
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Which live objects are a parent's children: owned ones that match, and orphans that it adopts.
+//!
+//! The rules are those of Kubernetes' own controllers: an owned object that no longer matches is let go,
+//! a matching one without a controller is adopted, and another controller's object is never touched.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::cluster::kind::{Resource, State};
+use crate::cluster::object::Object;
+use crate::cluster::request::Error;
+use crate::cluster::write::Writer;
+use crate::controller::hosted::{ChildKind, Room};
+use crate::object::owner::OwnerRef;
+use crate::object::selector::Selector;
+
+/// The children of one declared kind.
+pub(crate) struct Family {
+    /// Index of the rule in the definition.
+    pub rule: usize,
+    pub resource: Arc<Resource>,
+    pub members: Vec<Arc<Object>>,
+}
+
+/// A declared kind that cannot be looked at.
+#[derive(Clone, Debug)]
+pub(crate) enum Missing {
+    /// The API server does not have it: there are no such children.
+    Absent(String),
+    /// It may have some.
+    Unknown(String),
+}
+
+/// What is there, by declared kind.
+pub(crate) struct Claimed {
+    pub families: Vec<Family>,
+    pub missing: Vec<(usize, Missing)>,
+}
+
+/// The families that can be seen without writing anything.
+pub(crate) fn families(room: &Room, parent: &Object, selector: &Selector) -> Claimed {
+    let mut claimed = Claimed { families: Vec::new(), missing: Vec::new() };
+    for (rule, child) in room.children.iter().enumerate() {
+        match child.hold.kind.state() {
+            State::Live(resource) => {
+                let members =
+                    owned(room, child, parent).into_iter().filter(|object| selector.matches(&object.labels));
+                claimed.families.push(Family { rule, resource, members: members.collect() });
+            }
+            State::Absent(message) => claimed.missing.push((rule, Missing::Absent(message))),
+            State::Failing(message) => claimed.missing.push((rule, Missing::Unknown(message))),
+            State::Starting => {
+                let message = format!("{} is being listed", child.hold.kind.plural);
+                claimed.missing.push((rule, Missing::Unknown(message)));
+            }
+        }
+    }
+    claimed
+}
+
+/// Adopts and releases until ownership is what the selector says.
+pub(crate) async fn settle(
+    room: &Room,
+    writer: &Writer<'_>,
+    parent: &Object,
+    selector: &Selector,
+) -> Result<(), Error> {
+    if parent.deleting {
+        return Ok(());
+    }
+    for child in &room.children {
+        let Some(resource) = child.hold.kind.live() else { continue };
+        for object in owned(room, child, parent) {
+            if !selector.matches(&object.labels) {
+                release(writer, child, &resource, &object, parent).await?;
+            }
+        }
+        let orphans = child.hold.kind.orphans(&parent.key.namespace);
+        let wanted: Vec<Arc<Object>> =
+            orphans.into_iter().filter(|orphan| adoptable(orphan, selector)).collect();
+        if !wanted.is_empty() && !still_alive(room, writer, parent).await? {
+            return Ok(());
+        }
+        for orphan in wanted {
+            adopt(room, writer, child, &resource, &orphan, parent).await?;
+        }
+    }
+    Ok(())
+}
+
+fn adoptable(orphan: &Object, selector: &Selector) -> bool {
+    !orphan.deleting && selector.matches(&orphan.labels)
+}
+
+fn owned(room: &Room, child: &ChildKind, parent: &Object) -> Vec<Arc<Object>> {
+    let mut owned = child.hold.kind.controlled_by(&parent.uid);
+    if room.parent_resource.namespaced {
+        owned.retain(|object| object.key.namespace == parent.key.namespace);
+    }
+    owned
+}
+
+/// A stale cache must not adopt for a parent that is gone: ask once before the first adoption.
+async fn still_alive(room: &Room, writer: &Writer<'_>, parent: &Object) -> Result<bool, Error> {
+    let live = writer.read(&room.parents, &room.parent_resource, &parent.key).await?;
+    Ok(live.is_some_and(|live| live.uid == parent.uid && !live.deleting))
+}
+
+async fn adopt(
+    room: &Room,
+    writer: &Writer<'_>,
+    child: &ChildKind,
+    resource: &Resource,
+    orphan: &Object,
+    parent: &Object,
+) -> Result<(), Error> {
+    let reference = OwnerRef::to_controller(&room.parent_resource.gvk, &parent.key.name, &parent.uid);
+    change_owners(writer, child, resource, orphan, |owners| {
+        owners.retain(|owner| owner["uid"] != *parent.uid);
+        owners.push(reference.to_json());
+    })
+    .await
+}
+
+async fn release(
+    writer: &Writer<'_>,
+    child: &ChildKind,
+    resource: &Resource,
+    object: &Object,
+    parent: &Object,
+) -> Result<(), Error> {
+    change_owners(writer, child, resource, object, |owners| {
+        owners.retain(|owner| owner["uid"] != *parent.uid)
+    })
+    .await
+}
+
+/// Rewrites the owner references. An object that vanished or changed meanwhile is left for the next visit.
+async fn change_owners(
+    writer: &Writer<'_>,
+    child: &ChildKind,
+    resource: &Resource,
+    object: &Object,
+    change: impl FnOnce(&mut Vec<Value>),
+) -> Result<(), Error> {
+    let body = match &object.body {
+        Some(_) => object.parsed(),
+        // Kept without its body, since it was nobody's: its owner references are read past the cache.
+        None => match writer.read(&child.hold.kind, resource, &object.key).await? {
+            Some(live) if live.uid == object.uid && live.version == object.version => live.parsed(),
+            _ => return Ok(()),
+        },
+    };
+    let mut owners =
+        body.pointer("/metadata/ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
+    change(&mut owners);
+    match writer.patch_metadata(&child.hold.kind, resource, object, json!({"ownerReferences": owners})).await
+    {
+        Err(error) if error.is(404) || error.is(409) => Ok(()),
+        outcome => outcome,
+    }
+}

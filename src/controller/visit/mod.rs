@@ -1,0 +1,397 @@
+//! One visit of a parent: observe, ask the hook, act on its answer, write the status.
+//!
+//! After its own writes a visit asks the hook once more, with what the writes have made, so that the status is
+//! written once and is true. Nothing is deleted unless an answer is complete and nothing in it was refused.
+
+pub(crate) mod act;
+pub(crate) mod claim;
+pub(crate) mod finalizer;
+pub(crate) mod status;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tracing::{debug, info, warn};
+
+use crate::cluster::event::{About, Severity};
+use crate::cluster::kind::Origin;
+use crate::cluster::object::Object;
+use crate::cluster::request::Error;
+use crate::cluster::write::Writer;
+use crate::controller::hosted::{CONTROLLER_UID, Room, own_selector};
+use crate::controller::memory::Memory;
+use crate::controller::queue::Next;
+use crate::controller::visit::act::Acted;
+use crate::controller::visit::claim::{Claimed, Missing};
+use crate::controller::visit::status::Note;
+use crate::hook::wire::answer::Answer;
+use crate::hook::wire::{Call, Failure, Groups, Request, inner_key};
+use crate::object::name::Key;
+use crate::object::selector::Selector;
+use crate::problem::Problem;
+
+/// So many times a visit asks the hook while its own writes keep changing what there is to see.
+const ROUNDS: usize = 3;
+/// A stuck parent is visited again after this time, in case what it is stuck on has changed unseen.
+const STUCK: Duration = Duration::from_secs(300);
+/// A kind that is not there yet wakes its parents when it comes; this is for all else that is waited for.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// How a visit ended. The four are never mixed.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Ended {
+    Done,
+    /// Something is on its way. No error.
+    Waiting(Note),
+    /// It may work the next time.
+    Retry(Note),
+    /// Only a change of the definition, the hook or the parent will help.
+    Stuck(Note),
+    /// The parent has changed meanwhile: once more, at once.
+    Changed,
+}
+
+/// A visit's end, and the status that goes with it.
+pub(crate) struct Conclusion {
+    pub ended: Ended,
+    /// The hook's status, if there was an answer.
+    pub status: Option<Map<String, Value>>,
+    pub resync_after: Option<Duration>,
+    /// Whether writes were made that no hook call has seen.
+    pub unseen_writes: bool,
+    /// Whether the parent's status may be touched at all.
+    pub silent: bool,
+}
+
+impl Conclusion {
+    fn new(ended: Ended) -> Self {
+        Conclusion { ended, status: None, resync_after: None, unseen_writes: false, silent: false }
+    }
+
+    fn nothing_to_do() -> Self {
+        Conclusion { silent: true, ..Conclusion::new(Ended::Done) }
+    }
+}
+
+pub(crate) fn note(reason: &'static str, message: impl Into<String>) -> Note {
+    Note { reason, message: message.into() }
+}
+
+/// Visits the parent of this name, if there still is one.
+pub(crate) async fn visit(room: &Room, key: &Key) -> Next {
+    let Some(parent) = room.parents.get(key) else {
+        room.forget(key);
+        return Next::Rest;
+    };
+    let origin = Origin { controller: room.number, parent: key.clone() };
+    let writer = Writer { cluster: &room.cluster, origin: &origin };
+    let mut visit = Visit { room, writer: &writer, memory: room.memory(key, &parent.uid) };
+    let conclusion = match visit.run(parent).await {
+        Ok(conclusion) => conclusion,
+        Err(error) => Conclusion::new(of_error(&error)),
+    };
+    let next = visit.conclude(key, conclusion).await;
+    room.remember(key, visit.memory);
+    next
+}
+
+/// What an error on the parent itself, or on adopting a child, means for the visit.
+fn of_error(error: &Error) -> Ended {
+    match error {
+        Error::Refused(status) if matches!(status.code, 404 | 409) => Ended::Changed,
+        Error::Refused(status) if status.code == 403 => Ended::Retry(note("Forbidden", error.to_string())),
+        _ => Ended::Retry(note("ApiServerFailed", error.to_string())),
+    }
+}
+
+pub(crate) struct Visit<'a> {
+    pub room: &'a Room,
+    pub writer: &'a Writer<'a>,
+    pub memory: Memory,
+}
+
+/// A parent in the light of its definition.
+struct Situation {
+    parent: Arc<Object>,
+    selector: Selector,
+    /// The finalize hook is called instead of the sync hook.
+    finalizing: bool,
+    /// Children may be written and deleted.
+    manages: bool,
+}
+
+impl Visit<'_> {
+    async fn run(&mut self, parent: Arc<Object>) -> Result<Conclusion, Error> {
+        let Some(situation) = self.prepare(parent).await? else { return Ok(Conclusion::nothing_to_do()) };
+        let situation = match situation {
+            Ok(situation) => situation,
+            Err(problem) => {
+                return Ok(Conclusion::new(Ended::Stuck(note("InvalidSelector", problem.to_string()))));
+            }
+        };
+        if !situation.finalizing && self.room.sync.is_none() {
+            return Ok(Conclusion::nothing_to_do());
+        }
+        claim::settle(self.room, self.writer, &situation.parent, &situation.selector).await?;
+        let mut round = 0;
+        loop {
+            round += 1;
+            let claimed = claim::families(self.room, &situation.parent, &situation.selector);
+            if let Some(waiting) = not_ready(self.room, &situation, &claimed) {
+                return Ok(Conclusion::new(Ended::Waiting(waiting)));
+            }
+            let answer = match self.ask(&situation, &claimed).await {
+                Ok(answer) => answer,
+                Err(failure) => return self.unanswered(&situation, &claimed, failure).await,
+            };
+            self.memory.finalize_fails_since = None;
+            if situation.finalizing && answer.finalized {
+                finalizer::remove(self.room, self.writer, &situation.parent).await?;
+                info!(controller = self.room.definition.name, parent = %situation.parent.key, "parent finalized");
+                return Ok(Conclusion::nothing_to_do());
+            }
+            let Answer { status, children, resync_after, .. } = answer;
+            let acted = if situation.manages {
+                self.act(&situation, &claimed, children).await
+            } else {
+                Acted::default()
+            };
+            if situation.finalizing && acted.namespace_ends {
+                return self.let_go(&situation.parent, "its namespace is being deleted").await;
+            }
+            if !acted.wrote || acted.must_retry() || round == ROUNDS {
+                return Ok(Conclusion {
+                    status: Some(status.unwrap_or_default()),
+                    resync_after,
+                    unseen_writes: acted.wrote,
+                    ..Conclusion::new(acted.ended(&claimed))
+                });
+            }
+        }
+    }
+
+    /// Brings the finalizer in order and finds out what kind of visit this is. `None`: nothing to do.
+    async fn prepare(&mut self, parent: Arc<Object>) -> Result<Option<Result<Situation, Problem>>, Error> {
+        let room = self.room;
+        let selected = room.selector.matches(&parent.labels);
+        let marked = finalizer::has(room, &parent);
+        if !selected && !marked {
+            return Ok(None);
+        }
+        let wants_finalizer = room.finalize.is_some();
+        if marked && !wants_finalizer {
+            finalizer::remove(room, self.writer, &parent).await?;
+        } else if !marked && wants_finalizer && selected && !parent.deleting {
+            finalizer::add(room, self.writer, &parent).await?;
+        }
+        let Some(parent) = room.parents.get(&parent.key).filter(|now| now.uid == parent.uid) else {
+            return Ok(None);
+        };
+        let marked = finalizer::has(room, &parent);
+        let finalizing = wants_finalizer && marked && (parent.deleting || !selected);
+        if !finalizing && (!selected || (parent.deleting && wants_finalizer)) {
+            return Ok(None);
+        }
+        let selector = match self.selector(&parent) {
+            Ok(selector) => selector,
+            // What is owned is owned: a bad selector must not hold up a deletion.
+            Err(_) if parent.deleting => Selector::everything(),
+            Err(problem) => return Ok(Some(Err(problem))),
+        };
+        let manages = !parent.deleting || (finalizing && !finalizer::left_to_collector(&parent));
+        Ok(Some(Ok(Situation { parent, selector, finalizing, manages })))
+    }
+
+    fn selector(&self, parent: &Object) -> Result<Selector, Problem> {
+        if self.room.definition.spec.generate_selector {
+            return Ok(Selector::label(CONTROLLER_UID, &parent.uid));
+        }
+        own_selector(parent)
+    }
+
+    async fn ask(&self, situation: &Situation, claimed: &Claimed) -> Result<Answer, Failure> {
+        let hooks = &self.room.definition.spec.hooks;
+        let (call, hook, spec) = if situation.finalizing {
+            (Call::Finalize, &self.room.finalize, &hooks.finalize)
+        } else {
+            (Call::Sync, &self.room.sync, &hooks.sync)
+        };
+        let (Some(hook), Some(spec)) = (hook, spec) else { unreachable!("the hook of a visit is there") };
+        let mut children = Groups::new();
+        for family in &claimed.families {
+            let group = children.entry(family.resource.gvk.grouping_key()).or_default();
+            for object in &family.members {
+                let key = inner_key(spec.version, &situation.parent.key, &object.key);
+                if let (Some(key), Some(body)) = (key, &object.body) {
+                    group.insert(key.into_owned(), body);
+                }
+            }
+        }
+        let parent = situation.parent.body.as_deref().expect("parents are kept whole");
+        let request = Request {
+            controller: &self.room.definition.json,
+            parent,
+            children: &children,
+            related: &Groups::new(),
+            finalizing: situation.finalizing,
+        };
+        let answer = hook.call(call, request.body()).await;
+        debug!(
+            controller = self.room.definition.name, parent = %situation.parent.key, hook = call.name(),
+            ok = answer.is_ok(), "hook called"
+        );
+        answer
+    }
+
+    /// What a call without an answer means. A deletion is not held up for ever by a hook that cannot be used.
+    async fn unanswered(
+        &mut self,
+        situation: &Situation,
+        claimed: &Claimed,
+        failure: Failure,
+    ) -> Result<Conclusion, Error> {
+        let call = if situation.finalizing { Call::Finalize } else { Call::Sync }.name();
+        let (ended, resync_after) = match failure {
+            Failure::Refused(problem) => {
+                if situation.finalizing && situation.parent.deleting && self.patience_is_over() {
+                    return self
+                        .let_go(&situation.parent, &format!("its finalize hook cannot be used: {problem}"))
+                        .await;
+                }
+                let message = format!("{call}: {problem}");
+                // A hook cannot know a kind that is not there: it is expected to fail until the kind comes.
+                match claimed.missing.first() {
+                    Some((_, Missing::Absent(absent))) => {
+                        (Ended::Waiting(note("WaitingForKind", format!("{absent}; {message}"))), None)
+                    }
+                    _ => (Ended::Stuck(note("HookRefused", message)), None),
+                }
+            }
+            Failure::Unavailable { message, retry_after } => {
+                (Ended::Retry(note("HookUnavailable", format!("{call}: {message}"))), retry_after)
+            }
+            Failure::Busy { after: Some(after) } => {
+                return Ok(Conclusion { resync_after: Some(after), ..Conclusion::nothing_to_do() });
+            }
+            Failure::Busy { after: None } => {
+                (Ended::Retry(note("HookUnavailable", format!("{call}: 429"))), None)
+            }
+        };
+        Ok(Conclusion { resync_after, ..Conclusion::new(ended) })
+    }
+
+    fn patience_is_over(&mut self) -> bool {
+        let since = *self.memory.finalize_fails_since.get_or_insert_with(Instant::now);
+        since.elapsed() >= self.room.settings.finalize_patience
+    }
+
+    /// Takes the finalizer off although the hook has not finalized, and says so.
+    async fn let_go(&self, parent: &Object, why: &str) -> Result<Conclusion, Error> {
+        finalizer::remove(self.room, self.writer, parent).await?;
+        let message = format!("finalizer removed without the finalize hook: {why}");
+        warn!(controller = self.room.definition.name, parent = %parent.key, why, "finalizer removed without the hook");
+        self.room.recorder.publish(&self.about(parent), Severity::Warning, "FinalizeSkipped", &message);
+        Ok(Conclusion::nothing_to_do())
+    }
+
+    fn about(&self, parent: &Object) -> About {
+        About {
+            gvk: self.room.parent_resource.gvk.clone(),
+            key: parent.key.clone(),
+            uid: parent.uid.to_string(),
+        }
+    }
+
+    /// Says how the visit ended: on the parent's status, in an event, in the log, to the queue.
+    async fn conclude(&mut self, key: &Key, mut conclusion: Conclusion) -> Next {
+        let parent = self.room.parents.get(key).filter(|parent| parent.uid == self.memory.uid);
+        if let Some(parent) = &parent
+            && !conclusion.silent
+            && conclusion.ended != Ended::Changed
+        {
+            self.write_status(parent, &mut conclusion).await;
+        }
+        self.report(key, parent.as_deref(), &conclusion.ended);
+        self.next(&conclusion)
+    }
+
+    async fn write_status(&mut self, parent: &Object, conclusion: &mut Conclusion) {
+        let said = match &conclusion.ended {
+            Ended::Waiting(note) | Ended::Retry(note) | Ended::Stuck(note) => Some(note),
+            Ended::Done | Ended::Changed => None,
+        };
+        let status = status::compose(conclusion.status.take(), parent, said, Timestamp::now());
+        match status::write(self.room, self.writer, parent, &mut self.memory, status).await {
+            Ok(undeclared) if undeclared.is_empty() => {}
+            Ok(undeclared) => {
+                let message = format!("status fields refused: {}", undeclared.join("; "));
+                conclusion.ended = Ended::Stuck(note("StatusRefused", message));
+            }
+            Err(error) if matches!(conclusion.ended, Ended::Done | Ended::Waiting(_)) => {
+                conclusion.ended = of_error(&error);
+            }
+            Err(error) => warn!(parent = %parent.key, %error, "status not written"),
+        }
+    }
+
+    fn report(&self, key: &Key, parent: Option<&Object>, ended: &Ended) {
+        let controller = &self.room.definition.name;
+        let note = match ended {
+            Ended::Done | Ended::Changed => return,
+            Ended::Waiting(note) => {
+                debug!(controller, parent = %key, reason = note.reason, message = note.message, "parent waits");
+                return;
+            }
+            Ended::Retry(note) => {
+                warn!(controller, parent = %key, reason = note.reason, error = note.message, "visit failed, will retry");
+                note
+            }
+            Ended::Stuck(note) => {
+                warn!(controller, parent = %key, reason = note.reason, error = note.message, "parent cannot be brought to what is wanted");
+                note
+            }
+        };
+        if let Some(parent) = parent {
+            let message = format!("Sync error: {}: {}", note.reason, note.message);
+            self.room.recorder.publish(&self.about(parent), Severity::Warning, "SyncError", &message);
+        }
+    }
+
+    fn next(&mut self, conclusion: &Conclusion) -> Next {
+        if !conclusion.unseen_writes {
+            self.memory.unsettled = 0;
+        }
+        match (&conclusion.ended, conclusion.resync_after) {
+            (Ended::Changed, _) => Next::After(Duration::from_millis(20)),
+            (Ended::Retry(_), Some(after)) => Next::After(after),
+            (Ended::Retry(_), None) => Next::Backoff,
+            (Ended::Waiting(_), after) => Next::After(after.map_or(WAIT, |after| after.min(WAIT))),
+            _ if conclusion.unseen_writes => match self.memory.slow_down() {
+                None => Next::Again,
+                Some(pause) => Next::After(pause),
+            },
+            (Ended::Stuck(_), None) => Next::After(STUCK),
+            (Ended::Stuck(_), Some(after)) => Next::After(after.min(STUCK)),
+            (Ended::Done, Some(after)) => Next::After(after),
+            (Ended::Done, None) => Next::Rest,
+        }
+    }
+}
+
+/// What a visit has to wait for before the hook can be asked.
+fn not_ready(room: &Room, situation: &Situation, claimed: &Claimed) -> Option<Note> {
+    // A deletion does not wait for kinds that cannot be read.
+    if !situation.parent.deleting
+        && let Some((rule, Missing::Unknown(message))) =
+            claimed.missing.iter().find(|(_, missing)| matches!(missing, Missing::Unknown(_)))
+    {
+        let resource = &room.children[*rule].rule.resource;
+        let message = format!("{} of {} cannot be read: {message}", resource.resource, resource.api_version);
+        return Some(note("WaitingForKind", message));
+    }
+    let blank =
+        claimed.families.iter().flat_map(|family| &family.members).find(|object| object.body.is_none())?;
+    Some(note("WaitingForCache", format!("{} is being read anew", blank.key)))
+}

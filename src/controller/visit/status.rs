@@ -1,0 +1,208 @@
+//! A parent's status: what the hook computed, the generation it saw, and what stands in the way.
+//!
+//! Written by server-side apply under a manager of its own, and only when it differs from what is there.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use tracing::warn;
+
+use crate::cluster::object::Object;
+use crate::cluster::request::Error;
+use crate::cluster::write::Writer;
+use crate::controller::hosted::Room;
+use crate::controller::memory::{Memory, Written};
+use crate::object::name::Gvk;
+use crate::plan::desired::hash_value;
+use crate::plan::difference::difference;
+
+/// The condition by which the controller itself speaks on a parent. Hooks cannot set it.
+pub(crate) const SYNCED: &str = "Synced";
+/// After this time a field that the schema did not have is tried again.
+const UNDECLARED_LASTS: Duration = Duration::from_secs(600);
+/// More undeclared fields than this are no oversight.
+const MOST_UNDECLARED: usize = 20;
+
+/// What the controller has to say on a parent: `Synced` is `False`, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub reason: &'static str,
+    pub message: String,
+}
+
+/// Status fields that the parents' schema does not have, with the server's words and when it said so.
+#[derive(Default)]
+pub(crate) struct Undeclared(BTreeMap<String, Instant>);
+
+impl Undeclared {
+    fn cut(&self, status: &mut Map<String, Value>) {
+        for (path, since) in &self.0 {
+            if since.elapsed() < UNDECLARED_LASTS {
+                remove(status, path);
+            }
+        }
+    }
+}
+
+/// The status to write: the hook's, or without an answer the one that is there.
+pub(crate) fn compose(
+    answered: Option<Map<String, Value>>,
+    parent: &Object,
+    note: Option<&Note>,
+    now: Timestamp,
+) -> Map<String, Value> {
+    let body = parent.parsed();
+    let live = body.get("status").and_then(Value::as_object);
+    let mut status = match answered {
+        Some(mut status) => {
+            status.insert("observedGeneration".into(), json!(parent.generation));
+            status
+        }
+        None => live.cloned().unwrap_or_default(),
+    };
+    let before = live.and_then(|live| live.get("conditions")).and_then(Value::as_array);
+    put_condition(&mut status, note, before, parent.generation, now);
+    status
+}
+
+fn put_condition(
+    status: &mut Map<String, Value>,
+    note: Option<&Note>,
+    before: Option<&Vec<Value>>,
+    generation: i64,
+    now: Timestamp,
+) {
+    // Anything else than a list is the hook's own idea of conditions.
+    if status.get("conditions").is_some_and(|conditions| !conditions.is_array()) {
+        return;
+    }
+    let mut conditions = match status.get("conditions") {
+        Some(Value::Array(conditions)) => conditions.clone(),
+        _ => Vec::new(),
+    };
+    // A hook that hands on the conditions it was shown hands on ours too.
+    conditions.retain(|condition| condition["type"] != SYNCED);
+    if let Some(note) = note {
+        let kept = before
+            .and_then(|before| before.iter().find(|condition| condition["type"] == SYNCED))
+            .filter(|condition| condition["status"] == "False")
+            .and_then(|condition| condition["lastTransitionTime"].as_str());
+        let since = kept.map_or_else(|| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(), String::from);
+        conditions.push(json!({
+            "type": SYNCED, "status": "False", "reason": note.reason, "message": note.message,
+            "lastTransitionTime": since, "observedGeneration": generation,
+        }));
+    }
+    if !conditions.is_empty() || status.contains_key("conditions") {
+        status.insert("conditions".into(), Value::Array(conditions));
+    }
+}
+
+/// Writes the status if anything about it is to change.
+pub(crate) async fn write(
+    room: &Room,
+    writer: &Writer<'_>,
+    parent: &Object,
+    memory: &mut Memory,
+    mut status: Map<String, Value>,
+) -> Result<Vec<String>, Error> {
+    if !room.parent_resource.has_status {
+        return Ok(Vec::new());
+    }
+    let mut undeclared = Vec::new();
+    loop {
+        lock(room).cut(&mut status);
+        let gvk = &room.parent_resource.gvk;
+        let wanted = body(gvk, &status);
+        let digest = digest(&wanted["status"]);
+        let left = left_over(parent, &wanted);
+        if left.is_none_or(|left| memory.status == Some(Written { wanted: digest, left })) {
+            return Ok(undeclared);
+        }
+        let mut sent = wanted.clone();
+        sent.insert("metadata".into(), metadata(parent));
+        let body = serde_json::to_vec(&sent).expect("JSON is printed");
+        match writer.apply_status(&room.parents, &room.parent_resource, &parent.key, body).await {
+            Ok(()) => {
+                let after = room.parents.get(&parent.key);
+                let left = after.and_then(|after| left_over(&after, &wanted));
+                memory.status = left.map(|left| Written { wanted: digest, left });
+                return Ok(undeclared);
+            }
+            Err(error) if error.is(404) || error.is(409) => return Ok(undeclared),
+            Err(error) => {
+                let path = refused_path(&error).filter(|_| undeclared.len() < MOST_UNDECLARED);
+                let Some(path) = path.filter(|path| remove(&mut status, path)) else { return Err(error) };
+                lock(room).0.insert(path.clone(), Instant::now());
+                if !is_ours(&path) {
+                    warn!(controller = room.definition.name, parent = %parent.key, path, %error, "status field refused");
+                    undeclared.push(format!("`{path}`: {error}"));
+                }
+            }
+        }
+    }
+}
+
+/// What the controller adds by itself is left out without a word where the schema has no place for it.
+fn is_ours(path: &str) -> bool {
+    matches!(path, "status.observedGeneration" | "status.conditions")
+}
+
+fn left_over(parent: &Object, wanted: &Map<String, Value>) -> Option<u64> {
+    let difference = difference(wanted, &parent.parsed(), parent.owned_status.as_deref());
+    (!difference.is_empty()).then(|| difference.signature())
+}
+
+fn digest(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hash_value(value, &mut hasher);
+    hasher.finish()
+}
+
+fn body(gvk: &Gvk, status: &Map<String, Value>) -> Map<String, Value> {
+    let fields = [
+        ("apiVersion", Value::from(gvk.api_version())),
+        ("kind", Value::from(gvk.kind.as_str())),
+        ("status", Value::Object(status.clone())),
+    ];
+    fields.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+}
+
+fn metadata(parent: &Object) -> Value {
+    let mut metadata = json!({"name": parent.key.name, "uid": parent.uid});
+    if !parent.key.namespace.is_empty() {
+        metadata["namespace"] = json!(parent.key.namespace);
+    }
+    metadata
+}
+
+/// `status.phase` out of the server's refusal of a status field.
+fn refused_path(error: &Error) -> Option<String> {
+    let Error::Refused(refusal) = error else { return None };
+    let cause = refusal.details.causes.iter().map(|cause| cause.field.as_str());
+    let word =
+        refusal.message.split_whitespace().map(|word| word.trim_end_matches(':').trim_start_matches('.'));
+    cause.chain(word).find(|path| path.starts_with("status.")).map(String::from)
+}
+
+/// Removes `status.a.b` out of the status; anything below a list goes with the list's field.
+fn remove(status: &mut Map<String, Value>, path: &str) -> bool {
+    let Some(path) = path.strip_prefix("status.") else { return false };
+    let mut at = status;
+    let mut steps = path.split('.').peekable();
+    while let Some(step) = steps.next() {
+        let (name, in_list) = step.split_once('[').map_or((step, false), |(name, _)| (name, true));
+        if steps.peek().is_none() || in_list || !at.get(name).is_some_and(Value::is_object) {
+            return at.shift_remove(name).is_some();
+        }
+        at = at.get_mut(name).and_then(Value::as_object_mut).expect("an object, as just seen");
+    }
+    false
+}
+
+fn lock(room: &Room) -> std::sync::MutexGuard<'_, Undeclared> {
+    room.status_paths.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
