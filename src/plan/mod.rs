@@ -6,6 +6,7 @@
 pub(crate) mod desired;
 pub(crate) mod difference;
 pub(crate) mod memory;
+pub(crate) mod refusal;
 pub(crate) mod steps;
 
 use crate::object::name::{Gvk, Key};
