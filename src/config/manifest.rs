@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::config::schema::{Fault, Path};
 use crate::config::spec::{
-    Access, CaBundle, ChildRule, ClientTls, CompositeSpec, ConditionCheck, Credentials, Decoding, Endpoint,
-    Etag, HookSpec, HookVersion, Hooks, KeyRef, ParentRule, ResourceName, Target, UpdateMethod, Webhook,
+    Access, CaBundle, ChildRule, ClientTls, CompositeSpec, ConditionCheck, Credentials, Decoding, Etag,
+    HookSpec, HookVersion, Hooks, KeyRef, ParentRule, ResourceName, Target, UpdateMethod, Webhook,
 };
 use crate::object::selector::Selector;
 use crate::problem::Problem;
@@ -195,11 +195,15 @@ struct BasicAuthBlock {
 pub(crate) fn meaning(name: &str, spec: Spec) -> Result<CompositeSpec, Vec<Fault>> {
     let mut faults = Faults::default();
     let at = Path::default().key("spec");
+    let mut hooks = hooks(spec.hooks, name, &at, &mut faults);
+    let endpoints = endpoints(spec.endpoint_configs, &at.key("endpointConfigs"), &mut faults);
+    for hook in [&mut hooks.sync, &mut hooks.finalize, &mut hooks.customize].into_iter().flatten() {
+        endpoints.give_access(&mut hook.webhook);
+    }
     let meaning = CompositeSpec {
         parent: parent(spec.parent_resource, &at.key("parentResource"), &mut faults),
         children: children(spec.child_resources, &at.key("childResources"), &mut faults),
-        hooks: hooks(spec.hooks, name, &at, &mut faults),
-        endpoints: endpoints(spec.endpoint_configs, &at.key("endpointConfigs"), &mut faults),
+        hooks,
         resync_period: spec.resync_period_seconds.map(|seconds| Duration::from_secs(seconds.max(1) as u64)),
         generate_selector: spec.generate_selector,
     };
@@ -431,7 +435,9 @@ fn whole_url(url: &str, at: &Path, faults: &mut Faults) -> Option<Target> {
         return Some(Target::Url(url.into()));
     }
     let at = at.key("url");
-    let problem = Problem::new(format!("`{at}` is the text `{url}`"))
+    // What comes before `@` may be a password.
+    let shown = url.rsplit('@').next().unwrap_or_default();
+    let problem = Problem::new(format!("`{at}` is the text `{shown}`"))
         .expected("a complete URL such as `http://my-hooks.my-namespace/sync`");
     faults.add(
         &at,
@@ -490,7 +496,36 @@ fn built_in(path: &str, at: &Path, faults: &mut Faults) -> Option<Target> {
     None
 }
 
-fn endpoints(written: Vec<EndpointConfig>, at: &Path, faults: &mut Faults) -> Vec<Endpoint> {
+/// Access by host, for webhooks that have none of their own.
+struct Endpoints(Vec<(String, Access)>);
+
+impl Endpoints {
+    /// A webhook that sets any part of its access keeps it as it is; nothing is mixed.
+    fn give_access(&self, webhook: &mut Webhook) {
+        let Target::Url(url) = &webhook.target else { return };
+        if webhook.access.is_empty() {
+            let names = host_names(url);
+            let named = |(host, _): &&(String, Access)| names.contains(&host.trim().to_lowercase());
+            webhook.access = self.0.iter().find(named).map(|(_, access)| access.clone()).unwrap_or_default();
+        }
+    }
+}
+
+/// What an endpoint may call the host of a URL: as it is written, and with or without its scheme's own port.
+fn host_names(url: &str) -> Vec<String> {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default().to_lowercase();
+    let port = if scheme == "https" { ":443" } else { ":80" };
+    let has_port = host.rsplit(']').next().unwrap_or_default().contains(':');
+    let other = match host.strip_suffix(port) {
+        Some(bare) => Some(bare.to_string()),
+        None => (!has_port).then(|| format!("{host}{port}")),
+    };
+    [host].into_iter().chain(other).collect()
+}
+
+fn endpoints(written: Vec<EndpointConfig>, at: &Path, faults: &mut Faults) -> Endpoints {
     let mut endpoints = Vec::new();
     for (index, endpoint) in written.into_iter().enumerate() {
         let at = at.index(index);
@@ -501,9 +536,9 @@ fn endpoints(written: Vec<EndpointConfig>, at: &Path, faults: &mut Faults) -> Ve
                 Problem::new(format!("`{at}` is empty")).expected("a host, or a host and its port"),
             );
         }
-        endpoints.push(Endpoint { host: endpoint.host, access: access(endpoint.access, &at, faults) });
+        endpoints.push((endpoint.host, access(endpoint.access, &at, faults)));
     }
-    endpoints
+    Endpoints(endpoints)
 }
 
 fn access(written: AccessBlock, at: &Path, faults: &mut Faults) -> Access {

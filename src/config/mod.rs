@@ -49,11 +49,6 @@ impl Definition {
         read(object, Source::Cluster)
             .map_err(|faults| faults.into_iter().map(|fault| fault.problem).collect())
     }
-
-    /// Whether a controller that runs by `other` already does what this definition says.
-    pub(crate) fn means_the_same(&self, other: &Definition) -> bool {
-        self.spec == other.spec
-    }
 }
 
 /// The definitions in the text of a file that is called `file` in problems. All problems are reported at once.

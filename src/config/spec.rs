@@ -11,7 +11,6 @@ pub(crate) struct CompositeSpec {
     pub parent: ParentRule,
     pub children: Vec<ChildRule>,
     pub hooks: Hooks,
-    pub endpoints: Vec<Endpoint>,
     /// Every parent is visited again after this time; never below one second.
     pub resync_period: Option<Duration>,
     /// Children are found by a label with the parent's uid, not by `parent.spec.selector`.
@@ -135,7 +134,7 @@ pub(crate) struct Etag {
     pub keep: Option<Duration>,
 }
 
-/// How a hook's server is trusted and how we identify ourselves.
+/// How a hook's server is trusted and how we identify ourselves: the webhook's own, or what `endpointConfigs` has for its host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Access {
     pub ca_bundle: Option<CaBundle>,
@@ -144,7 +143,6 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// A webhook that sets any of it is not looked up in `endpointConfigs` at all.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Access::default()
     }
@@ -187,11 +185,4 @@ pub(crate) struct KeyRef {
     pub namespace: String,
     pub name: String,
     pub key: String,
-}
-
-/// Access by host, for webhooks that set none of their own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Endpoint {
-    pub host: String,
-    pub access: Access,
 }

@@ -5,6 +5,8 @@
 pub(crate) mod local;
 pub(crate) mod origin;
 pub(crate) mod remote;
+#[cfg(test)]
+mod tests;
 pub(crate) mod wire;
 
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 
 use crate::config::spec::{HookSpec, Target};
-use crate::hook::remote::{Remote, RemoteSettings};
+use crate::hook::remote::{Remote, RemoteSettings, without_secrets};
 use crate::hook::wire::answer::Answer;
 use crate::hook::wire::{Call, Failure};
 use crate::problem::Problem;
@@ -57,6 +59,9 @@ impl Hook {
                 return Ok(Hook::local(service.clone(), hook, call));
             }
         };
+        if !spec.webhook.access.is_empty() {
+            return Err(unusable_access(&url));
+        }
         let settings = RemoteSettings {
             timeout: spec.webhook.timeout,
             ..RemoteSettings::new(url, spec.webhook.decoding)
@@ -79,4 +84,13 @@ impl Hook {
             Hook::Local { service, hook, call } => service.answer(hook, call, body).await,
         }
     }
+}
+
+/// Without what its definition asks for, a hook would be trusted less or more than somebody decided.
+fn unusable_access(url: &str) -> Problem {
+    Problem::new(format!(
+        "webhook URL `{}`: its `caBundle`, `clientTLS`, `authorization` or `basicAuth` can't be used",
+        without_secrets(url)
+    ))
+    .expected("a hook that is reached with the system's certificates and without credentials")
 }

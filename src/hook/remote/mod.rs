@@ -14,8 +14,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
+use http::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT,
+};
 use http::{Method, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
@@ -74,6 +78,8 @@ struct Target {
     origin: Origin,
     host: HeaderValue,
     path: Uri,
+    /// From a user and password in the URL.
+    authorization: Option<HeaderValue>,
 }
 
 impl Remote {
@@ -172,7 +178,7 @@ impl Remote {
 
 impl Target {
     fn parse(url: &str) -> Result<Target, Problem> {
-        let wrong = |what: String| Problem::new(format!("webhook URL `{url}`: {what}"));
+        let wrong = |what: String| Problem::new(format!("webhook URL `{}`: {what}", without_secrets(url)));
         let tls = match url.split_once("://") {
             Some(("http", _)) => false,
             Some(("https", _)) => true,
@@ -181,7 +187,10 @@ impl Target {
         let uri: Uri = url.parse().map_err(|error| wrong(format!("not a URL ({error})")))?;
         let authority = uri.authority().ok_or_else(|| wrong("no host".into()))?;
         let host = authority.host();
-        let shown = authority.as_str().rsplit('@').next().unwrap_or_default();
+        let (user, shown) = match authority.as_str().rsplit_once('@') {
+            Some((user, shown)) => (Some(user), shown),
+            None => (None, authority.as_str()),
+        };
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         Ok(Target {
             origin: Origin {
@@ -190,7 +199,8 @@ impl Target {
                 port: authority.port_u16().unwrap_or(if tls { 443 } else { 80 }),
             },
             host: HeaderValue::from_str(shown).map_err(|_| wrong("no host".into()))?,
-            path: path.parse().map_err(|error| wrong(format!("{error}")))?,
+            path: path.parse().map_err(|error| wrong(format!("not a URL ({error})")))?,
+            authorization: user.map(basic),
         })
     }
 
@@ -226,15 +236,44 @@ impl Target {
         headers.insert(HOST, self.host.clone());
         headers
             .insert(USER_AGENT, HeaderValue::from_static(concat!("syncwright/", env!("CARGO_PKG_VERSION"))));
+        if let Some(authorization) = &self.authorization {
+            headers.insert(AUTHORIZATION, authorization.clone());
+        }
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         if *method == Method::POST {
             // Some hooks compare this header for equality, so it carries no charset.
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             // hyper writes no length for an empty body, and hooks in Python read it always.
-            headers.insert(http::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         }
         request
     }
+}
+
+/// A URL as it can be shown.
+pub(super) fn without_secrets(url: &str) -> String {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+    match authority.rsplit_once('@') {
+        Some((user, _)) => url.replacen(user, "***", 1),
+        None => url.into(),
+    }
+}
+
+/// The header for `user:password` as a URL has them, a part of it in percent signs.
+fn basic(user: &str) -> HeaderValue {
+    let mut plain = Vec::new();
+    let mut rest = user.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(|_| byte == b'%');
+        plain.push(code.unwrap_or(byte));
+        rest = if code.is_some() { &after[2..] } else { after };
+    }
+    let mut header =
+        HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(plain))).expect("base64 is text");
+    header.set_sensitive(true);
+    header
 }
 
 enum Unread {

@@ -72,6 +72,19 @@ async fn a_request_has_the_headers_of_the_protocol_and_no_others() {
 }
 
 #[tokio::test]
+async fn a_user_in_the_url_becomes_a_header_and_is_never_shown() {
+    let server = Server::start(vec![answer(http("404 Not Found", "", "gone"))]).await;
+    let url = format!("http://me:p%40ss@{}/sync", server.address);
+    let hook = Remote::new(RemoteSettings { url, ..settings(&server) }).unwrap();
+    refused(sync(&hook).await);
+    let headers = server.received()[0].headers();
+    assert!(headers.contains(&("authorization".into(), "Basic bWU6cEBzcw==".into())), "{headers:?}");
+    assert!(headers.contains(&("host".into(), server.address.to_string())), "{headers:?}");
+    let problem = Target::parse("http://me:secret@ho st/").unwrap_err();
+    assert_eq!(problem.message, "webhook URL `http://***@ho st/`: not a URL (invalid uri character)");
+}
+
+#[tokio::test]
 async fn an_answer_is_decoded_with_the_strictness_of_the_hook() {
     let body = r#"{"children":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}],"note":1}"#;
     let server = Server::start(vec![answer(ok(body))]).await;

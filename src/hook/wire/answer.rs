@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use tracing::debug;
 
 use crate::config::spec::{Decoding, ResourceName};
 use crate::hook::origin::Origin;
@@ -84,6 +85,7 @@ impl Answer {
             if decoding == Decoding::Strict || (unsure && meant == Some(known[0])) {
                 return Err(unknown_field(key, meant, known));
             }
+            debug!(field = %key, "a hook's answer has an unknown field");
         }
         if unsure && !known.iter().any(|key| fields.contains_key(*key)) {
             return Err(Problem::new(format!("the answer has no `{}`", known[0]))
