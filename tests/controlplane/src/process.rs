@@ -22,7 +22,12 @@ pub fn spawn_tied(mut command: Command) -> io::Result<Child> {
     let parent = std::process::id();
     command.process_group(0);
     // SAFETY: between fork and exec the closure only makes system calls, and it allocates nothing.
-    unsafe { command.pre_exec(move || die_with(parent, libc::SIGKILL)) };
+    unsafe {
+        command.pre_exec(move || {
+            unblock_signals();
+            die_with(parent, libc::SIGKILL)
+        })
+    };
     spawn(command)
 }
 
@@ -58,6 +63,16 @@ fn spawner() -> &'static Sender<Order> {
     })
 }
 
+/// A program inherits the signals that its parent blocks, and then cannot be asked to end.
+fn unblock_signals() {
+    // SAFETY: the set is initialised before it is used.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+    }
+}
+
 /// Has this process sent `signal` when its parent ends.
 fn die_with(parent: u32, signal: i32) -> io::Result<()> {
     // SAFETY: plain system calls.
@@ -79,7 +94,6 @@ fn put_guard_before(parent: u32) -> io::Result<()> {
     unsafe {
         let mut awaited: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut awaited);
-        let none = awaited;
         libc::sigaddset(&mut awaited, libc::SIGTERM);
         libc::sigaddset(&mut awaited, libc::SIGCHLD);
         libc::sigprocmask(libc::SIG_SETMASK, &awaited, std::ptr::null_mut());
@@ -88,7 +102,7 @@ fn put_guard_before(parent: u32) -> io::Result<()> {
         match libc::fork() {
             -1 => Err(io::Error::last_os_error()),
             0 => {
-                libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+                unblock_signals();
                 die_with(guard, libc::SIGKILL)
             }
             program => guard_until_end(program, &awaited),
