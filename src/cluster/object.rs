@@ -72,6 +72,16 @@ impl Version {
     }
 }
 
+impl Version {
+    /// The number, 0 where it is none.
+    pub(crate) fn number(&self) -> u64 {
+        match self {
+            Version::Number(number) => *number,
+            Version::Text(_) => 0,
+        }
+    }
+}
+
 impl std::fmt::Display for Version {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -121,24 +121,21 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether applying `body` to a live object would change what it says: a dry run, compared without what the
-    /// server alone writes.
-    pub(crate) async fn would_change(
+    /// What the API server would make of applying `body`, as JSON text. Nothing is written.
+    pub(crate) async fn dry_run(
         &self,
-        kind: &Kind,
         resource: &Resource,
-        live: &Object,
+        key: &Key,
         body: Vec<u8>,
-    ) -> Result<bool, Error> {
-        let path = resource.path(&live.key.namespace, Some(&live.key.name));
+    ) -> Result<String, Error> {
+        let path = resource.path(&key.namespace, Some(&key.name));
         let query = format!("fieldManager={}&force=true&dryRun=All", self.cluster.managers.objects);
         let request = Request::patch(format!("{path}?{query}"))
             .header(http::header::CONTENT_TYPE, APPLY)
             .header(http::header::ACCEPT, "application/json")
             .body(Body::from(body))?;
         let bytes = self.cluster.send(request).await?;
-        let after = kind.read_whole(std::str::from_utf8(&bytes)?)?;
-        Ok(after.uid != live.uid || said(&after) != said(live))
+        Ok(std::str::from_utf8(&bytes)?.to_string())
     }
 
     async fn patch(
@@ -166,22 +163,6 @@ impl Writer<'_> {
         kind.end_write(key, seen, Some(self.origin));
         outcome
     }
-}
-
-/// What an object says, without what the server writes by itself.
-fn said(object: &Object) -> Value {
-    let mut body = object.parsed();
-    if let Some(fields) = body.as_object_mut() {
-        fields.shift_remove("status");
-        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
-            for name in
-                ["resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "selfLink"]
-            {
-                metadata.shift_remove(name);
-            }
-        }
-    }
-    body
 }
 
 /// A delete answers with the object while finalizers or a grace period keep it, else with a Status.

@@ -313,9 +313,7 @@ impl Room {
     }
 
     pub(crate) fn remember(&self, key: &Key, memory: Memory) {
-        if memory.is_worth_keeping() {
-            self.lock_memories().insert(key.clone(), memory);
-        }
+        self.lock_memories().insert(key.clone(), memory);
     }
 
     pub(crate) fn forget(&self, key: &Key) {

@@ -2,22 +2,22 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Instant;
 
 use serde_json::Value;
 use tracing::info;
 
-use crate::cluster::kind::{Kind, Resource};
 use crate::cluster::object::Object;
 use crate::cluster::request::Error;
 use crate::cluster::write::Force;
 use crate::config::spec::UpdateMethod;
-use crate::controller::memory::{ChildId, Refused, Written};
+use crate::controller::hosted::ChildKind;
 use crate::controller::visit::claim::{Claimed, Missing};
 use crate::controller::visit::{Ended, Situation, Visit, note};
 use crate::hook::wire::answer::DesiredChild;
+use crate::object::name::{Gvk, Key};
 use crate::plan::desired::{Desired, Wanted, desired};
-use crate::plan::difference::difference;
+use crate::plan::memory::Probed;
+use crate::plan::steps::{Control, Farewell, Observed, Reason, Rest, Step, steps};
 use crate::plan::{ChildRule, Claim, Method, Parent};
 
 /// What came of acting on an answer.
@@ -27,6 +27,8 @@ pub(crate) struct Acted {
     pub wrote: bool,
     /// Children that could not be brought to what is wanted, in the order of the answer.
     pub failures: Vec<Failed>,
+    /// A child is not what it was when this was planned.
+    pub changed: bool,
     /// The children's namespace takes no new objects.
     pub namespace_ends: bool,
 }
@@ -59,6 +61,9 @@ impl Acted {
             Missing::Unknown(_) => None,
         });
         let absent: Vec<String> = absent.collect();
+        if self.changed && self.failures.is_empty() {
+            return Ended::Changed;
+        }
         let Some(worst) = self.failures.iter().map(|failed| failed.sort).max() else {
             return if absent.is_empty() {
                 Ended::Done
@@ -76,20 +81,6 @@ impl Acted {
     }
 }
 
-/// A family and the index of a wanted child's rule in it.
-struct Kin<'a> {
-    kind: &'a Arc<Kind>,
-    resource: &'a Resource,
-    method: UpdateMethod,
-    id: ChildId,
-}
-
-impl Kin<'_> {
-    fn name(&self) -> String {
-        format!("{} {}", self.resource.gvk.kind, self.id.1)
-    }
-}
-
 impl Visit<'_> {
     /// Brings the children to what the answer wants, as far as the API server lets us.
     pub(super) async fn act(
@@ -99,23 +90,40 @@ impl Visit<'_> {
         children: Vec<DesiredChild>,
     ) -> Acted {
         let mut acted = Acted::default();
-        let desired = self.desired(situation, claimed, children, &mut acted);
-        if desired.void() {
-            return acted;
-        }
-        if acted.failures.is_empty() && claimed.missing.is_empty() {
-            self.prune(claimed, &desired.wanted, &mut acted).await;
-        }
-        for wanted in &desired.wanted {
-            self.bring(&situation.parent, claimed, wanted, &mut acted).await;
+        self.memory.give_another_chance();
+        let rules = self.rules(claimed);
+        let desired = self.desired(situation, claimed, &rules, children, &mut acted);
+        let live = self.live(claimed, &desired);
+        let observed: Vec<Observed> =
+            live.iter().map(|(rule, object)| observed(situation, *rule, object)).collect();
+        for step in steps(&rules, &desired, &observed, &mut self.memory.children) {
+            self.take(claimed, &desired, &live, &observed, step, &mut acted).await;
         }
         acted
+    }
+
+    /// The rules with their kinds. One whose kind is not there matches no child.
+    fn rules(&self, claimed: &Claimed) -> Vec<ChildRule> {
+        let rule = |(index, child): (usize, &ChildKind)| match claimed.family(index) {
+            Some(family) => ChildRule {
+                gvk: family.resource.gvk.clone(),
+                namespaced: family.resource.namespaced,
+                method: method(child.rule.update),
+            },
+            None => ChildRule {
+                gvk: Gvk::new(&child.rule.resource.api_version, ""),
+                namespaced: true,
+                method: Method::OnDelete,
+            },
+        };
+        self.room.children.iter().enumerate().map(rule).collect()
     }
 
     fn desired(
         &self,
         situation: &Situation,
         claimed: &Claimed,
+        rules: &[ChildRule],
         children: Vec<DesiredChild>,
         acted: &mut Acted,
     ) -> Desired {
@@ -124,15 +132,6 @@ impl Visit<'_> {
             key: situation.parent.key.clone(),
             uid: situation.parent.uid.to_string(),
         };
-        let rules: Vec<ChildRule> = claimed
-            .families
-            .iter()
-            .map(|family| ChildRule {
-                gvk: family.resource.gvk.clone(),
-                namespaced: family.resource.namespaced,
-                method: Method::default(),
-            })
-            .collect();
         let claim = if self.room.definition.spec.generate_selector {
             Claim::ControllerUid
         } else {
@@ -145,7 +144,7 @@ impl Visit<'_> {
                 None => known.push((child.object, child.place)),
             }
         }
-        let desired = desired(&parent, &rules, &claim, known);
+        let desired = desired(&parent, rules, &claim, known);
         for refusal in &desired.refusals {
             acted.failures.push(Failed { sort: Sort::Refused, message: refusal.problem.to_string() });
         }
@@ -155,181 +154,209 @@ impl Visit<'_> {
     /// What to say of a child whose declared kind the API server does not have.
     fn missing_kind(&self, claimed: &Claimed, child: &DesiredChild) -> Option<String> {
         let api_version = child.object.get("apiVersion")?.as_str()?;
-        let kind = child.object.get("kind")?.as_str()?.to_lowercase();
-        let stem = &kind[..kind.len().saturating_sub(1)];
+        let kind = child.object.get("kind")?.as_str()?;
+        let lower = kind.to_lowercase();
+        // The plural of a kind begins with all of it but perhaps its last letter.
+        let stem = &lower[..lower.len().saturating_sub(1)];
         claimed.missing.iter().find_map(|(rule, missing)| {
             let resource = &self.room.children[*rule].rule.resource;
             let (Missing::Absent(message) | Missing::Unknown(message)) = missing;
             let meant = resource.api_version == api_version && resource.resource.starts_with(stem);
-            meant.then(|| {
-                format!("{} cannot be written: {message}", child.object["kind"].as_str().unwrap_or(""))
-            })
+            meant.then(|| format!("{kind} cannot be written: {message}"))
         })
     }
 
-    fn kin<'a>(&'a self, claimed: &'a Claimed, family: usize, key: &crate::object::name::Key) -> Kin<'a> {
-        let family = &claimed.families[family];
-        let child = &self.room.children[family.rule];
-        Kin {
-            kind: &child.hold.kind,
-            resource: &family.resource,
-            method: child.rule.update,
-            id: (family.rule, key.clone()),
-        }
-    }
-
-    /// Deletes the children that nobody wants any more.
-    async fn prune(&mut self, claimed: &Claimed, wanted: &[Wanted], acted: &mut Acted) {
-        let names: HashSet<(usize, &crate::object::name::Key)> =
-            wanted.iter().map(|wanted| (wanted.rule, &wanted.key)).collect();
-        for (index, family) in claimed.families.iter().enumerate() {
+    /// The live objects that matter: the parent's children, and whatever has a wanted child's name.
+    fn live(&self, claimed: &Claimed, desired: &Desired) -> Vec<(usize, Arc<Object>)> {
+        let mut live = Vec::new();
+        let mut names = HashSet::new();
+        for family in &claimed.families {
             for object in &family.members {
-                if object.deleting || names.contains(&(index, &object.key)) {
-                    continue;
-                }
-                let kin = self.kin(claimed, index, &object.key);
-                let outcome = self.delete(&kin, object).await;
-                match outcome {
-                    Ok(()) => acted.wrote = true,
-                    Err(error) => acted.failures.push(failed(&kin, "deleting", &error)),
-                }
-                self.memory.forget_child(&(family.rule, object.key.clone()));
+                names.insert((family.rule, &object.key));
+                live.push((family.rule, object.clone()));
             }
         }
-    }
-
-    async fn delete(&self, kin: &Kin<'_>, object: &Object) -> Result<(), Error> {
-        info!(controller = self.room.definition.name, child = kin.name(), "child deleted");
-        self.writer.delete(kin.kind, kin.resource, &object.key, &object.uid).await
-    }
-
-    /// Makes one child what is wanted.
-    async fn bring(&mut self, parent: &Object, claimed: &Claimed, wanted: &Wanted, acted: &mut Acted) {
-        let kin = self.kin(claimed, wanted.rule, &wanted.key);
-        let live = kin.kind.get(&wanted.key);
-        let left = match &live {
-            None => None,
-            Some(live) if live.controller.as_ref().is_none_or(|owner| owner.uid != parent.uid) => {
-                let owner = live.controller.as_ref().map(|owner| format!("{} {}", owner.kind, owner.name));
-                let owner = owner.map_or("has no owner".to_string(), |owner| format!("belongs to {owner}"));
-                let message = format!("{} exists and {owner}: not taken over", at(&kin, wanted));
-                acted.failures.push(Failed { sort: Sort::Refused, message });
-                return;
+        for wanted in &desired.wanted {
+            if !names.contains(&(wanted.rule, &wanted.key))
+                && let Some(object) = self.room.children[wanted.rule].hold.kind.get(&wanted.key)
+            {
+                live.push((wanted.rule, object));
             }
-            Some(live) if live.deleting => {
-                let message = format!("{} is being deleted", kin.name());
+        }
+        live
+    }
+
+    async fn take(
+        &mut self,
+        claimed: &Claimed,
+        desired: &Desired,
+        live: &[(usize, Arc<Object>)],
+        observed: &[Observed<'_>],
+        step: Step,
+        acted: &mut Acted,
+    ) {
+        let refused = |message: String| Failed { sort: Sort::Refused, message };
+        match step {
+            Step::Delete { observed, why } => {
+                let (rule, object) = &live[observed];
+                let why = match why {
+                    Farewell::Unwanted => "it is not wanted any more".to_string(),
+                    Farewell::Replaced(differences) => format!("to be created anew: {differences}"),
+                };
+                self.delete(claimed, *rule, object, &why, acted).await;
+            }
+            Step::Apply { wanted, observed: at, why } => {
+                let wanted = &desired.wanted[wanted];
+                let present = at.map(|at| &observed[at]);
+                self.apply(claimed, wanted, present, why, acted).await;
+            }
+            Step::Probe { wanted, observed: at, differences } => {
+                let wanted = &desired.wanted[wanted];
+                let (rule, object) = &live[at];
+                match self.would_differ(claimed, wanted, &observed[at]).await {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        let why = format!("to be created anew: {differences}");
+                        self.delete(claimed, *rule, object, &why, acted).await;
+                    }
+                    Err(error) => {
+                        acted.failures.push(failed(&name(claimed, *rule, &object.key), "trying", &error))
+                    }
+                }
+            }
+            Step::Keep { wanted, why: Rest::Deleting, .. } => {
+                let wanted = &desired.wanted[wanted];
+                let message = format!("{} is being deleted", name(claimed, wanted.rule, &wanted.key));
                 acted.failures.push(Failed { sort: Sort::Waits, message });
-                return;
             }
-            Some(live) => {
-                let difference = difference(&wanted.body, &live.parsed(), live.owned.as_deref());
-                if difference.is_empty() {
-                    let id = kin.id;
-                    self.memory.forget_child(&id);
-                    return;
-                }
-                Some(difference)
-            }
-        };
-        if let Some(left) = &left {
-            let written = Written { wanted: wanted.hash, left: left.signature() };
-            if kin.method == UpdateMethod::OnDelete || self.memory.written.get(&kin.id) == Some(&written) {
-                return;
-            }
+            Step::Keep { .. } => {}
+            Step::Stuck { message, .. } => acted.failures.push(refused(message)),
+            Step::Refuse { problem, .. } => acted.failures.push(refused(problem.to_string())),
         }
-        if let Some(refused) = self.memory.refusal(&kin.id, wanted.hash) {
-            acted.failures.push(Failed { sort: Sort::Refused, message: refused.message.clone() });
-            return;
+    }
+
+    async fn delete(&self, claimed: &Claimed, rule: usize, object: &Object, why: &str, acted: &mut Acted) {
+        let Some(family) = claimed.family(rule) else { return };
+        let kind = &self.room.children[rule].hold.kind;
+        let child = name(claimed, rule, &object.key);
+        match self.writer.delete(kind, &family.resource, &object.key, &object.uid).await {
+            Ok(()) => {
+                info!(controller = self.room.definition.name, child, why, "child deleted");
+                acted.wrote = true;
+            }
+            Err(error) => acted.failures.push(failed(&child, "deleting", &error)),
         }
-        let recreates = matches!(kin.method, UpdateMethod::Recreate | UpdateMethod::RollingRecreate);
-        let outcome = match (&live, left) {
-            (Some(live), Some(left)) if recreates && left.in_content() => {
-                self.recreate(&kin, live, wanted).await
-            }
-            (live, left) => {
-                let why = left
-                    .as_ref()
-                    .map_or("child created".to_string(), |left| format!("child updated: {left}"));
-                self.apply(&kin, live.as_deref(), wanted, &why).await
-            }
-        };
-        let id = kin.id.clone();
-        match outcome {
-            Ok(wrote) => {
-                acted.wrote |= wrote;
-                let after = kin.kind.get(&wanted.key);
-                let left =
-                    after.map(|after| difference(&wanted.body, &after.parsed(), after.owned.as_deref()));
-                self.memory.forget_child(&id);
-                if let Some(left) = left.filter(|left| !left.is_empty()) {
-                    let written = Written { wanted: wanted.hash, left: left.signature() };
-                    self.memory.written.insert(id, written);
+    }
+
+    async fn apply(
+        &mut self,
+        claimed: &Claimed,
+        wanted: &Wanted,
+        present: Option<&Observed<'_>>,
+        why: Reason,
+        acted: &mut Acted,
+    ) {
+        let Some(family) = claimed.family(wanted.rule) else { return };
+        let kind = &self.room.children[wanted.rule].hold.kind;
+        let child = name(claimed, wanted.rule, &wanted.key);
+        let body = body(present.map(|present| present.uid), wanted);
+        match self.writer.apply(kind, &family.resource, &wanted.key, body, Force::Yes).await {
+            Ok(()) => {
+                match why {
+                    Reason::Missing => info!(controller = self.room.definition.name, child, "child created"),
+                    Reason::Differs(differences) => {
+                        info!(controller = self.room.definition.name, child, %differences, "child updated");
+                    }
+                }
+                acted.wrote = true;
+                if let Some(answer) = kind.get(&wanted.key) {
+                    let answer = observed_as(wanted.rule, &answer, Control::Ours);
+                    self.memory.children.applied(wanted, &answer);
                 }
             }
+            Err(error) if error.is(409) => acted.changed = true,
             Err(error) => {
                 acted.namespace_ends |= error.to_string().contains("because it is being terminated");
-                let mut failed = failed(&kin, "applying", &error);
-                failed.message = match &wanted.place {
-                    Some(place) => format!("{place}: {}", failed.message),
-                    None => failed.message,
-                };
+                let mut failed = failed(&child, "applying", &error);
+                if let Some(place) = &wanted.place {
+                    failed.message = format!("{place}: {}", failed.message);
+                }
                 if failed.sort == Sort::Refused {
-                    let refused =
-                        Refused { wanted: wanted.hash, at: Instant::now(), message: failed.message.clone() };
-                    self.memory.refused.insert(id, refused);
+                    self.memory.note_refusal();
+                    self.memory.children.refused(wanted, present, &failed.message);
                 }
                 acted.failures.push(failed);
             }
         }
     }
 
-    async fn apply(
-        &self,
-        kin: &Kin<'_>,
-        live: Option<&Object>,
+    /// Whether applying would make another object of it. The server is asked, since only it knows its defaults.
+    async fn would_differ(
+        &mut self,
+        claimed: &Claimed,
         wanted: &Wanted,
-        why: &str,
+        present: &Observed<'_>,
     ) -> Result<bool, Error> {
-        let body = self.body(live, wanted);
-        self.writer.apply(kin.kind, kin.resource, &wanted.key, body, Force::Yes).await?;
-        info!(controller = self.room.definition.name, child = kin.name(), "{why}");
-        Ok(true)
-    }
-
-    /// Deletes the child if applying would really change it. The server is asked, since only it knows its defaults.
-    async fn recreate(&self, kin: &Kin<'_>, live: &Object, wanted: &Wanted) -> Result<bool, Error> {
-        let body = self.body(Some(live), wanted);
-        match self.writer.would_change(kin.kind, kin.resource, live, body).await {
-            Ok(false) => Ok(false),
-            Err(error) if error.is(403) => Err(error),
+        let Some(family) = claimed.family(wanted.rule) else { return Ok(false) };
+        let body = body(Some(present.uid), wanted);
+        match self.writer.dry_run(&family.resource, &wanted.key, body).await {
+            Ok(answer) => Ok(self.memory.children.probed(wanted, present, &answer) == Probed::Differs),
+            Err(error) if error.is(403) || error.is(409) => Err(error),
             // A refusal means that the change cannot be made in place: that is what recreating is for.
-            Ok(true) | Err(Error::Refused(_)) => {
-                self.delete(kin, live).await?;
-                Ok(true)
-            }
+            Err(Error::Refused(_)) => Ok(true),
             Err(error) => Err(error),
         }
     }
+}
 
-    /// What is sent: with the live object's uid, so that an object of the same name is never taken for it.
-    fn body(&self, live: Option<&Object>, wanted: &Wanted) -> Vec<u8> {
-        let Some(live) = live else { return serde_json::to_vec(&wanted.body).expect("JSON is printed") };
-        let mut body = wanted.body.clone();
-        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.insert("uid".into(), Value::from(&*live.uid));
-        }
-        serde_json::to_vec(&body).expect("JSON is printed")
+fn method(update: UpdateMethod) -> Method {
+    match update {
+        UpdateMethod::OnDelete => Method::OnDelete,
+        UpdateMethod::Recreate | UpdateMethod::RollingRecreate => Method::Recreate,
+        UpdateMethod::InPlace | UpdateMethod::RollingInPlace => Method::InPlace,
     }
 }
 
-fn at(kin: &Kin<'_>, wanted: &Wanted) -> String {
-    match &wanted.place {
-        Some(place) => format!("{place}: {}", kin.name()),
-        None => kin.name(),
+fn observed<'a>(situation: &Situation, rule: usize, object: &'a Object) -> Observed<'a> {
+    let control = match &object.controller {
+        Some(owner) if owner.uid == situation.parent.uid => Control::Ours,
+        Some(owner) => Control::Other { kind: &owner.kind, name: &owner.name },
+        None => Control::Nobody,
+    };
+    observed_as(rule, object, control)
+}
+
+fn observed_as<'a>(rule: usize, object: &'a Object, control: Control<'a>) -> Observed<'a> {
+    Observed {
+        rule,
+        key: &object.key,
+        uid: &object.uid,
+        version: object.version.number(),
+        deleting: object.deleting,
+        control,
+        owned: object.owned.as_deref(),
+        body: object.body.as_ref().map_or("{}", |body| body.get()),
     }
 }
 
-fn failed(kin: &Kin<'_>, doing: &str, error: &Error) -> Failed {
+/// What is sent: with the live object's uid, so that an object of the same name is never taken for it.
+fn body(uid: Option<&str>, wanted: &Wanted) -> Vec<u8> {
+    let Some(uid) = uid else { return serde_json::to_vec(&wanted.body).expect("JSON is printed") };
+    let mut body = wanted.body.clone();
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("uid".into(), Value::from(uid));
+    }
+    serde_json::to_vec(&body).expect("JSON is printed")
+}
+
+/// A child as people know it: `StatefulSet shop/db`.
+fn name(claimed: &Claimed, rule: usize, key: &Key) -> String {
+    claimed
+        .family(rule)
+        .map_or_else(|| key.to_string(), |family| format!("{} {key}", family.resource.gvk.kind))
+}
+
+fn failed(child: &str, doing: &str, error: &Error) -> Failed {
     let sort = match error {
         Error::Unanswered(_) => Sort::Retry,
         Error::Refused(status) => match status.code {
@@ -338,5 +365,5 @@ fn failed(kin: &Kin<'_>, doing: &str, error: &Error) -> Failed {
             _ => Sort::Retry,
         },
     };
-    Failed { sort, message: format!("{doing} {}: {error}", kin.name()) }
+    Failed { sort, message: format!("{doing} {child}: {error}") }
 }

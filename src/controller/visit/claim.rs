@@ -38,6 +38,12 @@ pub(crate) struct Claimed {
     pub missing: Vec<(usize, Missing)>,
 }
 
+impl Claimed {
+    pub(crate) fn family(&self, rule: usize) -> Option<&Family> {
+        self.families.iter().find(|family| family.rule == rule)
+    }
+}
+
 /// The families that can be seen without writing anything.
 pub(crate) fn families(room: &Room, parent: &Object, selector: &Selector) -> Claimed {
     let mut claimed = Claimed { families: Vec::new(), missing: Vec::new() };

@@ -361,7 +361,7 @@ impl Visit<'_> {
 
     fn next(&mut self, conclusion: &Conclusion) -> Next {
         if !conclusion.unseen_writes {
-            self.memory.unsettled = 0;
+            self.memory.settled();
         }
         match (&conclusion.ended, conclusion.resync_after) {
             (Ended::Changed, _) => Next::After(Duration::from_millis(20)),
