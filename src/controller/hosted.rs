@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use futures::FutureExt;
 use tokio::sync::watch;
@@ -28,6 +29,9 @@ use crate::problem::Problem;
 
 /// Label by which `generateSelector` finds a parent's children.
 pub(crate) const CONTROLLER_UID: &str = "controller-uid";
+
+/// Parents are not visited before their children are seen, or this time is over.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
 
 /// A running definition. Dropping it without `stop` aborts its tasks.
 pub(crate) struct Hosted {
@@ -130,6 +134,10 @@ impl Start {
         };
         let room = Arc::new(self.room(definition, &hold, resource));
         room.announce();
+        tokio::select! {
+            () = room.children_seen() => {}
+            () = ending.notify.notified() => return,
+        }
         let mut workers = JoinSet::new();
         for _ in 0..room.settings.workers {
             workers.spawn(work(room.clone()));
@@ -295,6 +303,25 @@ impl Room {
             key: Key::new("", self.definition.name.clone()),
             uid,
         })
+    }
+
+    /// Waits until every child kind is listed or known to be absent, but not for long: one that cannot be read is a
+    /// condition on the parents.
+    async fn children_seen(&self) {
+        let all = async {
+            for child in &self.children {
+                let mut states = child.hold.kind.states();
+                let seen = |state: &State| matches!(state, State::Live(_) | State::Absent(_));
+                // The kind is held, so its state does not end.
+                let _ = states.wait_for(seen).await;
+            }
+        };
+        if tokio::time::timeout(FIRST_LOOK, all).await.is_err() {
+            warn!(
+                controller = self.definition.name,
+                "starting although not every child kind could be listed"
+            );
+        }
     }
 
     fn add_all(&self) {

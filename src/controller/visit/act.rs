@@ -12,11 +12,13 @@ use crate::cluster::write::Force;
 use crate::config::spec::UpdateMethod;
 use crate::controller::hosted::ChildKind;
 use crate::controller::visit::claim::{Claimed, Missing};
+use crate::controller::visit::refused::verdict;
 use crate::controller::visit::{Ended, Situation, Visit, note};
 use crate::hook::wire::answer::DesiredChild;
 use crate::object::name::{Gvk, Key};
 use crate::plan::desired::{Desired, Wanted, desired};
 use crate::plan::memory::Probed;
+use crate::plan::refusal::Verdict;
 use crate::plan::steps::{Control, Farewell, Observed, Reason, Rest, Step, steps};
 use crate::plan::{ChildRule, Claim, Method, Parent};
 
@@ -36,6 +38,7 @@ pub(crate) struct Acted {
 /// One child's failure.
 pub(crate) struct Failed {
     pub sort: Sort,
+    pub reason: &'static str,
     pub message: String,
 }
 
@@ -71,13 +74,26 @@ impl Acted {
                 Ended::Waiting(note("WaitingForKind", absent.join("; ")))
             };
         };
+        // A retry beside a standing refusal is still to be made.
+        let sort = if worst == Sort::Refused && self.must_retry() { Sort::Retry } else { worst };
+        let reason = self
+            .failures
+            .iter()
+            .find(|failed| failed.sort == sort)
+            .map_or("ChildFailed", |first| first.reason);
         let message =
             self.failures.iter().map(|failed| failed.message.as_str()).collect::<Vec<_>>().join("; ");
-        match worst {
-            Sort::Waits => Ended::Waiting(note("WaitingForChild", message)),
-            _ if self.must_retry() => Ended::Retry(note("ChildFailed", message)),
-            _ => Ended::Stuck(note("ChildRefused", message)),
+        match sort {
+            Sort::Waits => Ended::Waiting(note(reason, message)),
+            Sort::Retry => Ended::Retry(note(reason, message)),
+            Sort::Refused => Ended::Stuck(note(reason, message)),
         }
+    }
+}
+
+impl Failed {
+    fn refused(message: String) -> Self {
+        Failed { sort: Sort::Refused, reason: "ChildRefused", message }
     }
 }
 
@@ -140,13 +156,15 @@ impl Visit<'_> {
         let mut known = Vec::new();
         for child in children {
             match self.missing_kind(claimed, &child) {
-                Some(message) => acted.failures.push(Failed { sort: Sort::Waits, message }),
+                Some(message) => {
+                    acted.failures.push(Failed { sort: Sort::Waits, reason: "WaitingForChild", message })
+                }
                 None => known.push((child.object, child.place)),
             }
         }
         let desired = desired(&parent, rules, &claim, known);
         for refusal in &desired.refusals {
-            acted.failures.push(Failed { sort: Sort::Refused, message: refusal.problem.to_string() });
+            acted.failures.push(Failed::refused(refusal.problem.to_string()));
         }
         desired
     }
@@ -195,7 +213,6 @@ impl Visit<'_> {
         step: Step,
         acted: &mut Acted,
     ) {
-        let refused = |message: String| Failed { sort: Sort::Refused, message };
         match step {
             Step::Delete { observed, why } => {
                 let (rule, object) = &live[observed];
@@ -227,11 +244,11 @@ impl Visit<'_> {
             Step::Keep { wanted, why: Rest::Deleting, .. } => {
                 let wanted = &desired.wanted[wanted];
                 let message = format!("{} is being deleted", name(claimed, wanted.rule, &wanted.key));
-                acted.failures.push(Failed { sort: Sort::Waits, message });
+                acted.failures.push(Failed { sort: Sort::Waits, reason: "WaitingForChild", message });
             }
             Step::Keep { .. } => {}
-            Step::Stuck { message, .. } => acted.failures.push(refused(message)),
-            Step::Refuse { problem, .. } => acted.failures.push(refused(problem.to_string())),
+            Step::Stuck { message, .. } => acted.failures.push(Failed::refused(message)),
+            Step::Refuse { problem, .. } => acted.failures.push(Failed::refused(problem.to_string())),
         }
     }
 
@@ -276,7 +293,7 @@ impl Visit<'_> {
             }
             Err(error) if error.is(409) => acted.changed = true,
             Err(error) => {
-                acted.namespace_ends |= error.to_string().contains("because it is being terminated");
+                acted.namespace_ends |= verdict(&error).0 == Verdict::NamespaceTerminating;
                 let mut failed = failed(&child, "applying", &error);
                 if let Some(place) = &wanted.place {
                     failed.message = format!("{place}: {}", failed.message);
@@ -357,13 +374,19 @@ fn name(claimed: &Claimed, rule: usize, key: &Key) -> String {
 }
 
 fn failed(child: &str, doing: &str, error: &Error) -> Failed {
-    let sort = match error {
-        Error::Unanswered(_) => Sort::Retry,
-        Error::Refused(status) => match status.code {
-            400 | 405 | 422 => Sort::Refused,
-            500 if status.message.starts_with("failed to create typed patch object") => Sort::Refused,
-            _ => Sort::Retry,
-        },
+    let (verdict, summary) = verdict(error);
+    let (sort, reason) = match &verdict {
+        Verdict::Immutable { .. } => (Sort::Refused, "ImmutableField"),
+        verdict if verdict.lasts() => (Sort::Refused, "ChildRefused"),
+        Verdict::Denied { .. } => (Sort::Retry, "ChildDenied"),
+        Verdict::Forbidden { .. } => (Sort::Retry, "Forbidden"),
+        _ => (Sort::Retry, "ChildFailed"),
     };
-    Failed { sort, message: format!("{doing} {child}: {error}") }
+    let message = match verdict {
+        Verdict::Forbidden { verb, resource } => {
+            format!("{doing} {child}: not allowed to {verb} {resource}: {summary}")
+        }
+        _ => format!("{doing} {child}: {summary}"),
+    };
+    Failed { sort, reason, message }
 }

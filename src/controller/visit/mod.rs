@@ -6,6 +6,7 @@
 pub(crate) mod act;
 pub(crate) mod claim;
 pub(crate) mod finalizer;
+pub(crate) mod refused;
 pub(crate) mod status;
 
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use crate::hook::wire::answer::Answer;
 use crate::hook::wire::{Call, Failure, Groups, Request, inner_key};
 use crate::object::name::Key;
 use crate::object::selector::Selector;
+use crate::plan::refusal::Verdict;
 use crate::problem::Problem;
 
 /// So many times a visit asks the hook while its own writes keep changing what there is to see.
@@ -99,10 +101,13 @@ pub(crate) async fn visit(room: &Room, key: &Key) -> Next {
 
 /// What an error on the parent itself, or on adopting a child, means for the visit.
 fn of_error(error: &Error) -> Ended {
-    match error {
-        Error::Refused(status) if matches!(status.code, 404 | 409) => Ended::Changed,
-        Error::Refused(status) if status.code == 403 => Ended::Retry(note("Forbidden", error.to_string())),
-        _ => Ended::Retry(note("ApiServerFailed", error.to_string())),
+    let (verdict, summary) = refused::verdict(error);
+    match verdict {
+        Verdict::NotFound | Verdict::Replaced | Verdict::Stale => Ended::Changed,
+        Verdict::Forbidden { verb, resource } => {
+            Ended::Retry(note("Forbidden", format!("not allowed to {verb} {resource}: {summary}")))
+        }
+        _ => Ended::Retry(note("ApiServerFailed", summary)),
     }
 }
 

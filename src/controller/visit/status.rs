@@ -15,9 +15,11 @@ use crate::cluster::request::Error;
 use crate::cluster::write::Writer;
 use crate::controller::hosted::Room;
 use crate::controller::memory::{Memory, Written};
+use crate::controller::visit::refused::verdict;
 use crate::object::name::Gvk;
 use crate::plan::desired::hash_value;
 use crate::plan::difference::difference;
+use crate::plan::refusal::Verdict;
 
 /// The condition by which the controller itself speaks on a parent. Hooks cannot set it.
 pub(crate) const SYNCED: &str = "Synced";
@@ -139,7 +141,7 @@ pub(crate) async fn write(
                 lock(room).0.insert(path.clone(), Instant::now());
                 if !is_ours(&path) {
                     warn!(controller = room.definition.name, parent = %parent.key, path, %error, "status field refused");
-                    undeclared.push(format!("`{path}`: {error}"));
+                    undeclared.push(verdict(&error).1);
                 }
             }
         }
@@ -181,11 +183,13 @@ fn metadata(parent: &Object) -> Value {
 
 /// `status.phase` out of the server's refusal of a status field.
 fn refused_path(error: &Error) -> Option<String> {
-    let Error::Refused(refusal) = error else { return None };
-    let cause = refusal.details.causes.iter().map(|cause| cause.field.as_str());
-    let word =
-        refusal.message.split_whitespace().map(|word| word.trim_end_matches(':').trim_start_matches('.'));
-    cause.chain(word).find(|path| path.starts_with("status.")).map(String::from)
+    match verdict(error).0 {
+        Verdict::Schema { field } | Verdict::Invalid { field } => {
+            let path = field.trim_start_matches('.').to_string();
+            path.starts_with("status.").then_some(path)
+        }
+        _ => None,
+    }
 }
 
 /// Removes `status.a.b` out of the status; anything below a list goes with the list's field.
