@@ -3,10 +3,12 @@
 //! Pure: reads no file and no cluster, looks no resource up. Whether a kind exists is found out by `cluster`.
 
 mod manifest;
+mod meaning;
 pub(crate) mod schema;
 pub(crate) mod spec;
 #[cfg(test)]
 mod tests;
+mod webhook;
 
 use std::collections::BTreeMap;
 
@@ -126,7 +128,7 @@ fn read(mut object: Value, source: Source) -> Result<Definition, Vec<Fault>> {
     }
     schema::fill(schema, &mut object);
     let written = serde_json::from_value(object["spec"].clone()).map_err(|error| vec![unreadable(&error)])?;
-    let spec = manifest::meaning(&name, written)?;
+    let spec = meaning::meaning(&name, written)?;
     show_as_the_api_does(&mut object);
     let json = serde_json::value::to_raw_value(&object).expect("a JSON value has a text");
     let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();

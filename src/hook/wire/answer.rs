@@ -77,21 +77,7 @@ impl Answer {
         decoding: Decoding,
         mut fields: Map<String, Value>,
     ) -> Result<Answer, Problem> {
-        let known = known_fields(call);
-        let unknown: Vec<&String> = fields.keys().filter(|key| !known.contains(&key.as_str())).collect();
-        let unsure = !fields.contains_key(known[0]);
-        for key in unknown {
-            let meant = nearest(key, known.iter().copied());
-            if decoding == Decoding::Strict || (unsure && meant == Some(known[0])) {
-                return Err(unknown_field(key, meant, known));
-            }
-            debug!(field = %key, "a hook's answer has an unknown field");
-        }
-        if unsure && !known.iter().any(|key| fields.contains_key(*key)) {
-            return Err(Problem::new(format!("the answer has no `{}`", known[0]))
-                .expected(format!("an object with {}", listed(known)))
-                .hint(format!("answer `\"{}\": []` when none is wanted", known[0])));
-        }
+        check_names(call, decoding, &fields)?;
         let mut take = |key: &str| fields.shift_remove(key);
         if call == Call::Customize {
             let related = related(take("relatedResources"), decoding)?;
@@ -105,6 +91,25 @@ impl Answer {
             ..Answer::default()
         })
     }
+}
+
+/// Refuses unknown fields where that is asked for, and an answer that leaves in doubt whether it wants nothing.
+fn check_names(call: Call, decoding: Decoding, fields: &Map<String, Value>) -> Result<(), Problem> {
+    let known = known_fields(call);
+    let (list, has_list) = (known[0], fields.contains_key(known[0]));
+    for key in fields.keys().filter(|key| !known.contains(&key.as_str())) {
+        let meant = nearest(key, known.iter().copied());
+        if decoding == Decoding::Strict || (!has_list && meant == Some(list)) {
+            return Err(unknown_field(key, meant, known));
+        }
+        debug!(field = %key, "a hook's answer has an unknown field");
+    }
+    if has_list || known.iter().any(|key| fields.contains_key(*key)) {
+        return Ok(());
+    }
+    Err(Problem::new(format!("the answer has no `{list}`"))
+        .expected(format!("an object with {}", listed(known)))
+        .hint(format!("answer `\"{list}\": []` when none is wanted")))
 }
 
 /// The fields of an answer, the list that must not be missing first.

@@ -1,0 +1,202 @@
+//! The way from a spec as it is written to what it means. Here is checked what a schema can't say.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::config::manifest::{
+    ChildResource, HookBlock, HooksBlock, ParentResource, Resource, Spec, StatusCheck,
+};
+use crate::config::schema::{Fault, Path};
+use crate::config::spec::{
+    ChildRule, CompositeSpec, ConditionCheck, HookSpec, HookVersion, Hooks, ParentRule, ResourceName,
+    UpdateMethod,
+};
+use crate::config::webhook::{endpoints, target, webhook};
+use crate::object::selector::Selector;
+use crate::problem::Problem;
+
+/// The finalizer is named after the definition, and the API server limits the part behind the slash.
+const FINALIZER_NAME: (&str, usize) = ("compositecontroller-", 63);
+
+/// What the spec of the definition called `name` means, or everything that is wrong with it.
+pub(super) fn meaning(name: &str, spec: Spec) -> Result<CompositeSpec, Vec<Fault>> {
+    let mut faults = Faults::default();
+    let at = Path::default().key("spec");
+    let mut hooks = hooks(spec.hooks, name, &at, &mut faults);
+    let endpoints = endpoints(spec.endpoint_configs, &at.key("endpointConfigs"), &mut faults);
+    for hook in [&mut hooks.sync, &mut hooks.finalize, &mut hooks.customize].into_iter().flatten() {
+        endpoints.give_access(&mut hook.webhook);
+    }
+    let meaning = CompositeSpec {
+        parent: parent(spec.parent_resource, &at.key("parentResource"), &mut faults),
+        children: children(spec.child_resources, &at.key("childResources"), &mut faults),
+        hooks,
+        resync_period: spec.resync_period_seconds.map(|seconds| Duration::from_secs(seconds.max(1) as u64)),
+        generate_selector: spec.generate_selector,
+    };
+    if faults.0.is_empty() { Ok(meaning) } else { Err(faults.0) }
+}
+
+#[derive(Default)]
+pub(super) struct Faults(pub Vec<Fault>);
+
+impl Faults {
+    pub(super) fn add(&mut self, path: &Path, problem: Problem) {
+        self.0.push(Fault::new(path, problem));
+    }
+}
+
+fn parent(written: ParentResource, at: &Path, faults: &mut Faults) -> ParentRule {
+    let paths = written.revision_history.map(|history| history.field_paths).unwrap_or_default();
+    ParentRule {
+        resource: resource(written.name, at, faults),
+        selector: selector(&written.label_selector, &at.key("labelSelector"), faults),
+        ignore_status_changes: written.ignore_status_changes,
+        revision_paths: if paths.is_empty() { vec!["spec".into()] } else { paths },
+    }
+}
+
+fn selector(written: &Value, at: &Path, faults: &mut Faults) -> Selector {
+    Selector::from_json(written).unwrap_or_else(|error| {
+        let dot = if error.path.is_empty() { "" } else { "." };
+        faults.add(at, Problem::new(format!("`{at}{dot}{}`: {}", error.path, error.message)));
+        Selector::everything()
+    })
+}
+
+fn children(written: Vec<ChildResource>, at: &Path, faults: &mut Faults) -> Vec<ChildRule> {
+    let mut rules: Vec<ChildRule> = Vec::new();
+    for (index, child) in written.into_iter().enumerate() {
+        let rule = child_rule(child, &at.index(index), faults);
+        let same = |other: &ChildRule| {
+            other.resource.resource == rule.resource.resource
+                && other.resource.group() == rule.resource.group()
+        };
+        if let Some(first) = rules.iter().position(same) {
+            let problem = Problem::new(format!(
+                "`{}` repeats `{}`: {}",
+                at.index(index),
+                at.index(first),
+                rule.resource
+            ));
+            faults.add(&at.index(index), problem.expected("one rule for each kind"));
+        }
+        rules.push(rule);
+    }
+    rules
+}
+
+fn child_rule(written: ChildResource, at: &Path, faults: &mut Faults) -> ChildRule {
+    let (method, checks) = match written.update_strategy {
+        Some(strategy) => (strategy.method, strategy.status_checks),
+        None => (None, None),
+    };
+    let check = |check: StatusCheck| ConditionCheck {
+        kind: check.kind,
+        status: check.status.filter(|status| !status.is_empty()),
+        reason: check.reason.filter(|reason| !reason.is_empty()),
+    };
+    ChildRule {
+        resource: resource(written.name, at, faults),
+        update: update_method(method.as_deref()),
+        status_checks: checks.into_iter().flat_map(|checks| checks.conditions).map(check).collect(),
+    }
+}
+
+fn update_method(written: Option<&str>) -> UpdateMethod {
+    match written {
+        Some("Recreate") => UpdateMethod::Recreate,
+        Some("InPlace") => UpdateMethod::InPlace,
+        Some("RollingRecreate") => UpdateMethod::RollingRecreate,
+        Some("RollingInPlace") => UpdateMethod::RollingInPlace,
+        _ => UpdateMethod::OnDelete,
+    }
+}
+
+fn resource(written: Resource, at: &Path, faults: &mut Faults) -> ResourceName {
+    let (version_at, resource_at) = (at.key("apiVersion"), at.key("resource"));
+    let name = ResourceName { api_version: written.api_version, resource: written.resource };
+    if !is_api_version(&name.api_version) {
+        let problem = Problem::new(format!("`{version_at}` is the text `{}`", name.api_version));
+        faults.add(
+            &version_at,
+            problem.expected("a group and a version such as `apps/v1`, or `v1` for the core group"),
+        );
+    }
+    let lower = name.resource.to_lowercase();
+    let problem = Problem::new(format!("`{resource_at}` is the text `{}`", name.resource))
+        .expected("the plural of a kind in lower case, such as `deployments`");
+    if name.resource != lower {
+        let hint = format!("use the plural, `{}`", plural(&lower));
+        faults.add(&resource_at, problem.hint(hint));
+    } else if lower.is_empty() || !lower.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+        faults.add(&resource_at, problem);
+    }
+    name
+}
+
+/// `v1`, or a DNS name, a slash and a version. The core group has the one version.
+fn is_api_version(text: &str) -> bool {
+    let is_label = |text: &str| {
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    };
+    match text.split_once('/') {
+        None => text == "v1",
+        Some((group, version)) => group.split('.').all(is_label) && is_label(version),
+    }
+}
+
+/// The plural that Kubernetes would most likely have for a kind.
+fn plural(kind: &str) -> String {
+    let before_y = kind.chars().rev().nth(1);
+    if kind.ends_with('y') && !before_y.is_some_and(|c| "aeiou".contains(c)) {
+        return format!("{}ies", &kind[..kind.len() - 1]);
+    }
+    if kind.ends_with("ss") || kind.ends_with('x') || kind.ends_with("ch") || kind.ends_with("sh") {
+        return format!("{kind}es");
+    }
+    if kind.ends_with('s') { kind.into() } else { format!("{kind}s") }
+}
+
+fn hooks(written: Option<HooksBlock>, name: &str, at: &Path, faults: &mut Faults) -> Hooks {
+    let Some(written) = written else {
+        let problem = Problem::new(format!("`{at}` has no `hooks`"));
+        faults.add(at, problem.expected("`hooks.sync.webhook`, or `hooks.finalize.webhook`"));
+        return Hooks::default();
+    };
+    let at = at.key("hooks");
+    if written.sync.is_none() && written.finalize.is_none() {
+        let problem = Problem::new(format!("`{at}` has neither `sync` nor `finalize`"));
+        faults.add(&at, problem.expected("at least one of them: nothing would ever be called"));
+    }
+    if written.finalize.is_some() && name.len() + FINALIZER_NAME.0.len() > FINALIZER_NAME.1 {
+        let limit = FINALIZER_NAME.1 - FINALIZER_NAME.0.len();
+        let problem =
+            Problem::new(format!("`{name}` is too long a name for a definition with a finalize hook"));
+        faults.add(
+            &Path::default().key("metadata").key("name"),
+            problem.expected(format!("at most {limit} characters: it becomes part of a finalizer's name")),
+        );
+    }
+    let mut read = |block: Option<HookBlock>, call: &str| hook(block?, &at.key(call), faults);
+    Hooks {
+        sync: read(written.sync, "sync"),
+        finalize: read(written.finalize, "finalize"),
+        customize: read(written.customize, "customize"),
+    }
+}
+
+/// A hook without a webhook is refused. Metacontroller takes `finalize: {}` for a hook that never answers, and
+/// the parent's deletion never ends; leaving it out in silence would skip a clean-up that somebody counts on.
+fn hook(written: HookBlock, at: &Path, faults: &mut Faults) -> Option<HookSpec> {
+    let version = if written.version.as_deref() == Some("v2") { HookVersion::V2 } else { HookVersion::V1 };
+    let Some(block) = written.webhook else {
+        let problem = Problem::new(format!("`{at}` has no `webhook`"));
+        faults.add(at, problem.hint(format!("without anything to call, leave `{at}` out")));
+        return None;
+    };
+    let at = at.key("webhook");
+    let target = target(&block, &at, faults)?;
+    Some(HookSpec { version, webhook: webhook(block, target, version, &at, faults) })
+}
