@@ -1,11 +1,17 @@
 //! What is remembered of one parent between visits. All of it may be lost: it saves work, it decides nothing.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use crate::object::name::Key;
 use crate::plan;
 
 /// After this time refused writes are tried once more, in case what refused them has changed unseen.
 const REFUSALS_LAST: Duration = Duration::from_secs(300);
+/// A child that somebody changes back more often than this is fought over.
+const REPAIRS: u32 = 5;
+/// Repairs are counted over this time. An autoscaler acts every 15 s.
+const REPAIRS_COUNT: Duration = Duration::from_secs(600);
 /// So often in a row may a visit end with work left before it is slowed down.
 const BRISK: u32 = 8;
 
@@ -16,6 +22,8 @@ pub(crate) struct Memory {
     pub children: plan::memory::Memory,
     /// Since when children stand refused.
     refused_since: Option<Instant>,
+    /// Children that were brought back to an unchanged wish.
+    repairs: HashMap<(usize, Key), Repairs>,
     /// The status that was written, and what the server left different.
     pub status: Option<Written>,
     /// Visits in a row that ended with writes nobody has looked at.
@@ -31,12 +39,20 @@ pub(crate) struct Written {
     pub left: u64,
 }
 
+#[derive(Debug)]
+struct Repairs {
+    wanted: u64,
+    since: Instant,
+    count: u32,
+}
+
 impl Memory {
     pub(crate) fn new(uid: &str) -> Self {
         Memory {
             uid: uid.into(),
             children: plan::memory::Memory::default(),
             refused_since: None,
+            repairs: HashMap::new(),
             status: None,
             unsettled: 0,
             finalize_fails_since: None,
@@ -54,6 +70,23 @@ impl Memory {
             self.refused_since = None;
             self.children.forget_refusals();
         }
+    }
+
+    /// Counts one more repair of a child, and tells whether it has become a fight.
+    pub(crate) fn is_fought_over(&mut self, rule: usize, key: &Key, wanted: u64) -> bool {
+        self.repairs.retain(|_, repairs| repairs.since.elapsed() < REPAIRS_COUNT);
+        let first = Repairs { wanted, since: Instant::now(), count: 0 };
+        let repairs = self.repairs.entry((rule, key.clone())).or_insert(first);
+        if repairs.wanted != wanted {
+            *repairs = Repairs { wanted, since: Instant::now(), count: 0 };
+        }
+        repairs.count += 1;
+        repairs.count > REPAIRS
+    }
+
+    /// Whether visits keep ending with new writes.
+    pub(crate) fn never_settles(&self) -> bool {
+        self.unsettled >= BRISK
     }
 
     /// How long to wait before looking at what an unsettled visit has written.

@@ -21,6 +21,7 @@ use crate::plan::memory::Probed;
 use crate::plan::refusal::Verdict;
 use crate::plan::steps::{Control, Farewell, Observed, Reason, Rest, Step, steps};
 use crate::plan::{ChildRule, Claim, Method, Parent};
+use crate::problem::Place;
 
 /// What came of acting on an answer.
 #[derive(Default)]
@@ -29,6 +30,8 @@ pub(crate) struct Acted {
     pub wrote: bool,
     /// Children that could not be brought to what is wanted, in the order of the answer.
     pub failures: Vec<Failed>,
+    /// What was changed in live children, for whoever wonders why there is no end to it.
+    pub changes: Vec<String>,
     /// A child is not what it was when this was planned.
     pub changed: bool,
     /// The children's namespace takes no new objects.
@@ -39,6 +42,8 @@ pub(crate) struct Acted {
 pub(crate) struct Failed {
     pub sort: Sort,
     pub reason: &'static str,
+    /// The field that the server names, empty where it names none.
+    pub field: String,
     pub message: String,
 }
 
@@ -92,8 +97,12 @@ impl Acted {
 }
 
 impl Failed {
+    fn waits(message: String) -> Self {
+        Failed { sort: Sort::Waits, reason: "WaitingForChild", field: String::new(), message }
+    }
+
     fn refused(message: String) -> Self {
-        Failed { sort: Sort::Refused, reason: "ChildRefused", message }
+        Failed { sort: Sort::Refused, reason: "ChildRefused", field: String::new(), message }
     }
 }
 
@@ -136,7 +145,7 @@ impl Visit<'_> {
     }
 
     fn desired(
-        &self,
+        &mut self,
         situation: &Situation,
         claimed: &Claimed,
         rules: &[ChildRule],
@@ -154,11 +163,11 @@ impl Visit<'_> {
             Claim::Selector(situation.selector.clone())
         };
         let mut known = Vec::new();
+        self.origins.clear();
         for child in children {
+            self.origins.extend(child.origin.clone());
             match self.missing_kind(claimed, &child) {
-                Some(message) => {
-                    acted.failures.push(Failed { sort: Sort::Waits, reason: "WaitingForChild", message })
-                }
+                Some(message) => acted.failures.push(Failed::waits(message)),
                 None => known.push((child.object, child.place)),
             }
         }
@@ -244,7 +253,7 @@ impl Visit<'_> {
             Step::Keep { wanted, why: Rest::Deleting, .. } => {
                 let wanted = &desired.wanted[wanted];
                 let message = format!("{} is being deleted", name(claimed, wanted.rule, &wanted.key));
-                acted.failures.push(Failed { sort: Sort::Waits, reason: "WaitingForChild", message });
+                acted.failures.push(Failed::waits(message));
             }
             Step::Keep { .. } => {}
             Step::Stuck { message, .. } => acted.failures.push(Failed::refused(message)),
@@ -277,11 +286,15 @@ impl Visit<'_> {
         let kind = &self.room.children[wanted.rule].hold.kind;
         let child = name(claimed, wanted.rule, &wanted.key);
         let body = body(present.map(|present| present.uid), wanted);
-        match self.writer.apply(kind, &family.resource, &wanted.key, body, Force::Yes).await {
+        let fought_over =
+            present.is_some() && self.memory.is_fought_over(wanted.rule, &wanted.key, wanted.hash);
+        let force = if fought_over { Force::No } else { Force::Yes };
+        match self.writer.apply(kind, &family.resource, &wanted.key, body, force).await {
             Ok(()) => {
                 match why {
                     Reason::Missing => info!(controller = self.room.definition.name, child, "child created"),
                     Reason::Differs(differences) => {
+                        acted.changes.push(format!("{child}: {differences}"));
                         info!(controller = self.room.definition.name, child, %differences, "child updated");
                     }
                 }
@@ -291,11 +304,15 @@ impl Visit<'_> {
                     self.memory.children.applied(wanted, &answer);
                 }
             }
-            Err(error) if error.is(409) => acted.changed = true,
             Err(error) => {
-                acted.namespace_ends |= verdict(&error).0 == Verdict::NamespaceTerminating;
-                let mut failed = failed(&child, "applying", &error);
-                if let Some(place) = &wanted.place {
+                let (verdict, summary) = verdict(&error);
+                acted.namespace_ends |= verdict == Verdict::NamespaceTerminating;
+                if matches!(verdict, Verdict::Replaced | Verdict::Stale) {
+                    acted.changed = true;
+                    return;
+                }
+                let mut failed = failed_as(&child, "applying", verdict, &summary);
+                if let Some(place) = self.place_of(wanted, &failed.field) {
                     failed.message = format!("{place}: {}", failed.message);
                 }
                 if failed.sort == Sort::Refused {
@@ -305,6 +322,15 @@ impl Visit<'_> {
                 acted.failures.push(failed);
             }
         }
+    }
+
+    /// Where the author wrote what the server means, or else the child.
+    fn place_of(&self, wanted: &Wanted, field: &str) -> Option<Place> {
+        let child = wanted.place.as_ref()?;
+        let origin = self.origins.iter().find(|origin| origin.place_of(&[]) == *child);
+        let steps = path_steps(field);
+        let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+        origin.map(|origin| origin.place_of(&steps)).or_else(|| Some(child.clone()))
     }
 
     /// Whether applying would make another object of it. The server is asked, since only it knows its defaults.
@@ -375,18 +401,50 @@ fn name(claimed: &Claimed, rule: usize, key: &Key) -> String {
 
 fn failed(child: &str, doing: &str, error: &Error) -> Failed {
     let (verdict, summary) = verdict(error);
-    let (sort, reason) = match &verdict {
-        Verdict::Immutable { .. } => (Sort::Refused, "ImmutableField"),
-        verdict if verdict.lasts() => (Sort::Refused, "ChildRefused"),
-        Verdict::Denied { .. } => (Sort::Retry, "ChildDenied"),
-        Verdict::Forbidden { .. } => (Sort::Retry, "Forbidden"),
-        _ => (Sort::Retry, "ChildFailed"),
+    failed_as(child, doing, verdict, &summary)
+}
+
+fn failed_as(child: &str, doing: &str, verdict: Verdict, summary: &str) -> Failed {
+    let lasts = verdict.lasts();
+    let (sort, reason, field) = match &verdict {
+        Verdict::Immutable { field } => (Sort::Refused, "ImmutableField", field.clone()),
+        Verdict::Invalid { field } | Verdict::Schema { field } => {
+            (Sort::Refused, "ChildRefused", field.clone())
+        }
+        Verdict::Conflict { .. } => (Sort::Refused, "ChildConflict", String::new()),
+        Verdict::Denied { .. } => (Sort::Retry, "ChildDenied", String::new()),
+        Verdict::Forbidden { .. } => (Sort::Retry, "Forbidden", String::new()),
+        _ if lasts => (Sort::Refused, "ChildRefused", String::new()),
+        _ => (Sort::Retry, "ChildFailed", String::new()),
     };
     let message = match verdict {
         Verdict::Forbidden { verb, resource } => {
             format!("{doing} {child}: not allowed to {verb} {resource}: {summary}")
         }
+        Verdict::Conflict { managers, fields } => format!(
+            "{child}: {} is also written by {}, which keeps changing it back; leave it out of the template",
+            fields.join(", "),
+            managers.join(", ")
+        ),
         _ => format!("{doing} {child}: {summary}"),
     };
-    Failed { sort, reason, message }
+    Failed { sort, reason, field, message }
+}
+
+/// The steps of `.spec.containers[0].image`, as far as they are names and indices.
+fn path_steps(field: &str) -> Vec<String> {
+    let mut steps = Vec::new();
+    for part in field.trim_start_matches('.').split('.') {
+        let (name, rest) = part.split_once('[').map_or((part, ""), |(name, rest)| (name, rest));
+        if !name.is_empty() {
+            steps.push(name.to_string());
+        }
+        for index in rest.split('[').filter(|index| !index.is_empty()) {
+            match index.trim_end_matches(']').parse::<usize>() {
+                Ok(index) => steps.push(index.to_string()),
+                Err(_) => return steps,
+            }
+        }
+    }
+    steps
 }

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use tracing::{debug, info, warn};
 
 use crate::cluster::event::{About, Severity};
-use crate::cluster::kind::Origin;
+use crate::cluster::kind::Origin as Visitor;
 use crate::cluster::object::Object;
 use crate::cluster::request::Error;
 use crate::cluster::write::Writer;
@@ -27,6 +27,8 @@ use crate::controller::queue::Next;
 use crate::controller::visit::act::Acted;
 use crate::controller::visit::claim::{Claimed, Missing};
 use crate::controller::visit::status::Note;
+use crate::hook::Hook;
+use crate::hook::origin::Origin;
 use crate::hook::wire::answer::Answer;
 use crate::hook::wire::{Call, Failure, Groups, Request, inner_key};
 use crate::object::name::Key;
@@ -87,9 +89,10 @@ pub(crate) async fn visit(room: &Room, key: &Key) -> Next {
         room.forget(key);
         return Next::Rest;
     };
-    let origin = Origin { controller: room.number, parent: key.clone() };
+    let origin = Visitor { controller: room.number, parent: key.clone() };
     let writer = Writer { cluster: &room.cluster, origin: &origin };
-    let mut visit = Visit { room, writer: &writer, memory: room.memory(key, &parent.uid) };
+    let mut visit =
+        Visit { room, writer: &writer, memory: room.memory(key, &parent.uid), origins: Vec::new() };
     let conclusion = match visit.run(parent).await {
         Ok(conclusion) => conclusion,
         Err(error) => Conclusion::new(of_error(&error)),
@@ -115,6 +118,8 @@ pub(crate) struct Visit<'a> {
     pub room: &'a Room,
     pub writer: &'a Writer<'a>,
     pub memory: Memory,
+    /// Where the children of the answer were written, when templates of ours made them.
+    pub origins: Vec<Origin>,
 }
 
 /// A parent in the light of its definition.
@@ -167,12 +172,19 @@ impl Visit<'_> {
                 return self.let_go(&situation.parent, "its namespace is being deleted").await;
             }
             if !acted.wrote || acted.must_retry() || round == ROUNDS {
-                return Ok(Conclusion {
-                    status: Some(status.unwrap_or_default()),
-                    resync_after,
-                    unseen_writes: acted.wrote,
-                    ..Conclusion::new(acted.ended(&claimed))
-                });
+                let unseen_writes = acted.wrote;
+                let restless = unseen_writes && self.memory.never_settles() && !acted.changes.is_empty();
+                let ended = if restless {
+                    let message = format!(
+                        "each answer wants something else than the one before: {}",
+                        acted.changes.join("; ")
+                    );
+                    Ended::Stuck(note("NeverSettles", message))
+                } else {
+                    acted.ended(&claimed)
+                };
+                let status = Some(status.unwrap_or_default());
+                return Ok(Conclusion { status, resync_after, unseen_writes, ..Conclusion::new(ended) });
             }
         }
     }
@@ -271,6 +283,8 @@ impl Visit<'_> {
                     Some((_, Missing::Absent(absent))) => {
                         (Ended::Waiting(note("WaitingForKind", format!("{absent}; {message}"))), None)
                     }
+                    // A template of ours that is mended wakes its parents; a remote hook has to be asked again.
+                    _ if self.asks_remote(situation) => (Ended::Retry(note("HookRefused", message)), None),
                     _ => (Ended::Stuck(note("HookRefused", message)), None),
                 }
             }
@@ -285,6 +299,11 @@ impl Visit<'_> {
             }
         };
         Ok(Conclusion { resync_after, ..Conclusion::new(ended) })
+    }
+
+    fn asks_remote(&self, situation: &Situation) -> bool {
+        let hook = if situation.finalizing { &self.room.finalize } else { &self.room.sync };
+        matches!(hook, Some(Hook::Remote(_)))
     }
 
     fn patience_is_over(&mut self) -> bool {
