@@ -82,18 +82,21 @@ fn state(kind: &str, object: &Value) -> State {
     let current = status["observedGeneration"].is_null()
         || status["observedGeneration"] == object["metadata"]["generation"];
     let reached = ready.is_some_and(|ready| ready["status"] == "True") && settled && current;
-    State { reached, text: describe(status, ready) }
+    State { reached, text: describe(status) }
 }
 
-fn describe(status: &Value, ready: Option<&Value>) -> String {
+fn describe(status: &Value) -> String {
     let phase = status["phase"].as_str().map(str::to_owned);
-    let ready = ready.map(|ready| {
-        let text = |field: &str| ready[field].as_str().unwrap_or_default();
-        format!("Ready={} {}: {}", text("status"), text("reason"), text("message"))
-    });
+    let ready = condition(status, "Ready").map(sentence);
+    let unsynced = condition(status, "Synced").filter(|synced| synced["status"] != "True").map(sentence);
     let next = status["nextBackupTime"].as_str().map(|time| format!("next backup {time}"));
-    let parts: Vec<String> = [phase, ready, next].into_iter().flatten().collect();
+    let parts: Vec<String> = [phase, ready, unsynced, next].into_iter().flatten().collect();
     if parts.is_empty() { "no status yet".to_owned() } else { parts.join(", ") }
+}
+
+fn sentence(condition: &Value) -> String {
+    let text = |field: &str| condition[field].as_str().unwrap_or_default();
+    format!("{}={} {}: {}", text("type"), text("status"), text("reason"), text("message"))
 }
 
 fn condition<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
@@ -122,6 +125,14 @@ mod tests {
             state("MySQL", &mysql(2)).text,
             "Running, Ready=True AllReplicasReady: All 2 replicas are ready"
         );
+    }
+
+    #[test]
+    fn refusal_of_the_controller_is_shown() {
+        let condition =
+            json!({"type": "Synced", "status": "False", "reason": "HookRefused", "message": "sync: no"});
+        let state = state("MySQL", &json!({"metadata": {}, "status": {"conditions": [condition]}}));
+        assert_eq!(state.text, "Synced=False HookRefused: sync: no");
     }
 
     #[test]
