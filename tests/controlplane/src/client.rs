@@ -64,6 +64,16 @@ pub(crate) fn send(folder: &Path, request: &Request) -> io::Result<Response> {
     parse(&String::from_utf8_lossy(&answer))
 }
 
+/// Whether what is at an API path passes `test`, and what was there instead.
+pub(crate) fn look(folder: &Path, path: &str, test: impl Fn(&Value) -> bool) -> Result<(), String> {
+    let request = Request { method: "GET", path, content_type: "application/json", body: "" };
+    let answer = send(folder, &request).map_err(|error| format!("{path}: {error}"))?;
+    match answer.is_success() && test(&answer.json()) {
+        true => Ok(()),
+        false => Err(format!("{path}: {}", answer.message())),
+    }
+}
+
 /// A socket's path may have 107 bytes, and a home may be deep: the folder is named by its descriptor.
 fn connect(folder: &Path) -> io::Result<UnixStream> {
     let folder = File::open(folder)?;

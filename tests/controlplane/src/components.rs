@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};
 
+use crate::client;
 use crate::error::{Doing, Error};
 use crate::folder::{Folder, random_hex};
 use crate::process::{end, spawn_tied};
@@ -18,6 +19,8 @@ use crate::wait::try_until;
 
 /// The API server answers after two to three seconds on a quiet machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+const CERTIFICATE: &str = "certificates/apiserver.crt";
 
 /// Requests of service accounts are written down, those of the control plane itself are not.
 const AUDIT_POLICY: &str = "\
@@ -94,14 +97,14 @@ pub(crate) fn wait_for(
     })
 }
 
-/// etcd and the API server.
+/// etcd, the API server, and the proxy through which it is asked.
 pub(crate) struct Server {
     pub(crate) url: String,
     pub(crate) components: Vec<Component>,
 }
 
 impl Server {
-    /// Starts both on free ports, with other ones where somebody else was quicker.
+    /// Starts them on free ports, with other ones where somebody else was quicker, and waits until they are ready.
     pub(crate) fn start(programs: &Programs, folder: &Folder, flags: &[String]) -> Result<Server, Error> {
         write_keys(folder)?;
         folder.write("audit.yaml", AUDIT_POLICY)?;
@@ -110,42 +113,48 @@ impl Server {
         let mut tries = 5;
         loop {
             tries -= 1;
-            let mut server = Server::start_once(programs, folder, flags)?;
-            match server.wait(folder) {
-                Ok(()) => return write_kubeconfig(&server.url, folder, &token).map(|()| server),
-                Err(error) if tries == 0 || !server.lost_its_ports(folder) => return Err(error),
+            let mut server = Server::start_once(programs, folder.path(), flags)?;
+            match server.wait_ready(programs, folder, &token) {
+                Ok(()) => return Ok(server),
+                Err(error) if tries == 0 || !server.lost_its_ports(folder.path()) => return Err(error),
                 Err(_) => {}
             }
         }
     }
 
-    fn start_once(programs: &Programs, folder: &Folder, flags: &[String]) -> Result<Server, Error> {
-        let path = folder.path();
-        let _ = fs::remove_dir_all(path.join("etcd"));
-        let _ = fs::remove_dir_all(path.join("certificates"));
+    fn start_once(programs: &Programs, folder: &Path, flags: &[String]) -> Result<Server, Error> {
+        let _ = fs::remove_dir_all(folder.join("etcd"));
+        let _ = fs::remove_dir_all(folder.join("certificates"));
+        let _ = fs::remove_file(folder.join("proxy.sock"));
         let [client, peer, secure] = free_ports()?;
-        let etcd = Component::start("etcd", etcd(&programs.etcd, client, peer), path)?;
-        let api = Component::start(
-            "kube-apiserver",
-            api_server(&programs.api_server, client, secure, flags),
-            path,
-        )?;
+        let etcd = Component::start("etcd", etcd(&programs.etcd, client, peer), folder)?;
+        let api = api_server(&programs.api_server, client, secure, flags);
+        let api = Component::start("kube-apiserver", api, folder)?;
         Ok(Server { url: format!("https://127.0.0.1:{secure}"), components: vec![etcd, api] })
     }
 
-    /// The serving certificate is there when the server is about to listen.
-    fn wait(&mut self, folder: &Folder) -> Result<(), Error> {
-        let certificate = folder.path().join("certificates/apiserver.crt");
-        let address = self.url.trim_start_matches("https://").to_owned();
-        wait_for("the API server to listen", PATIENCE, &mut self.components, folder.path(), || {
-            fs::metadata(&certificate).map_err(|error| error.to_string())?;
-            std::net::TcpStream::connect(&address).map(|_| ()).map_err(|error| error.to_string())
-        })
+    fn wait_ready(&mut self, programs: &Programs, folder: &Folder, token: &str) -> Result<(), Error> {
+        let certificate = folder.path().join(CERTIFICATE);
+        wait_for("the API server's certificate", PATIENCE, &mut self.components, folder.path(), || {
+            fs::metadata(&certificate).map(|_| ()).map_err(|error| error.to_string())
+        })?;
+        let kubeconfig = folder.write("kubeconfig", &kubeconfig(&self.url, folder.path(), token)?)?;
+        let proxy = proxy(&programs.kubectl, &kubeconfig);
+        self.components.push(Component::start("kubectl-proxy", proxy, folder.path())?);
+        wait_for_readyz(PATIENCE, &mut self.components, folder.path())
     }
 
-    fn lost_its_ports(&mut self, folder: &Folder) -> bool {
-        self.components.iter_mut().any(|component| component.lost_its_port(folder.path()))
+    fn lost_its_ports(&mut self, folder: &Path) -> bool {
+        self.components.iter_mut().any(|component| component.lost_its_port(folder))
     }
+}
+
+pub(crate) fn wait_for_readyz(
+    patience: Duration,
+    components: &mut [Component],
+    folder: &Path,
+) -> Result<(), Error> {
+    wait_for("/readyz", patience, components, folder, || client::look(folder, "/readyz", |_| true))
 }
 
 /// Below the range from which the system takes the ports of outgoing connections.
@@ -267,13 +276,9 @@ fn pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{}-----END {label}-----\n", lines.collect::<String>())
 }
 
-fn write_kubeconfig(url: &str, folder: &Folder, token: &str) -> Result<(), Error> {
-    folder.write("kubeconfig", &kubeconfig(url, folder.path(), token)?).map(|_| ())
-}
-
 /// A kubeconfig that trusts the API server's own certificate.
 pub(crate) fn kubeconfig(url: &str, folder: &Path, token: &str) -> Result<String, Error> {
-    let certificate = folder.join("certificates/apiserver.crt");
+    let certificate = folder.join(CERTIFICATE);
     let certificate = fs::read(&certificate).doing(|| format!("reading {}", certificate.display()))?;
     let authority = BASE64_STANDARD.encode(certificate);
     Ok(format!(

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::client::{self, Request, Response};
-use crate::components::{self, Component, PATIENCE, Server, wait_for};
+use crate::components::{self, Component, PATIENCE, Server, wait_for, wait_for_readyz};
 use crate::error::{Doing, Error};
 use crate::folder::{Folder, random_hex};
 use crate::programs::{self, Programs};
@@ -332,7 +332,7 @@ fn existing(kubeconfig: PathBuf) -> Result<ControlPlane, Error> {
     let url = run(Command::new(&kubectl).arg("--kubeconfig").arg(&kubeconfig).args(show))?;
     let mut components =
         vec![Component::start("kubectl-proxy", components::proxy(&kubectl, &kubeconfig), folder.path())?];
-    let ready = wait_ready(&mut components, folder.path(), Duration::from_secs(10));
+    let ready = wait_for_readyz(Duration::from_secs(10), &mut components, folder.path());
     ready.map_err(|error| Error::new(format!("the cluster in SYNCWRIGHT_KUBECONFIG, {url}: {error}")))?;
     Ok(plane(folder, kubeconfig, kubectl, url, components, true))
 }
@@ -343,12 +343,6 @@ fn start_own(options: &Options) -> Result<ControlPlane, Error> {
     let Server { url, mut components } = Server::start(&programs, &folder, &options.api_server_flags)?;
     let kubeconfig = folder.path().join("kubeconfig");
     folder.write("stages.yaml", STAGES)?;
-    components.push(Component::start(
-        "kubectl-proxy",
-        components::proxy(&programs.kubectl, &kubeconfig),
-        folder.path(),
-    )?);
-    wait_ready(&mut components, folder.path(), PATIENCE)?;
     for (name, command) in [
         ("kube-controller-manager", components::controller_manager(&programs)),
         ("kube-scheduler", components::scheduler(&programs)),
@@ -374,10 +368,6 @@ fn plane(
     ControlPlane { folder, kubeconfig, kubectl, url, existing, components, leftovers }
 }
 
-fn wait_ready(components: &mut [Component], folder: &Path, patience: Duration) -> Result<(), Error> {
-    wait_for("/readyz", patience, components, folder, || look(folder, "/readyz", |_| true))
-}
-
 impl ControlPlane {
     /// kwok has made the node ready, and kube-controller-manager has made its first object.
     fn wait_settled(&self) -> Result<(), Error> {
@@ -390,21 +380,12 @@ impl ControlPlane {
                 && node["spec"]["taints"].is_null()
         };
         wait_for("a ready node", PATIENCE, components, self.dir(), || {
-            look(self.dir(), "/api/v1/nodes/node", ready)
+            client::look(self.dir(), "/api/v1/nodes/node", ready)
         })?;
         let account = "/api/v1/namespaces/default/serviceaccounts/default";
         wait_for("kube-controller-manager", PATIENCE, components, self.dir(), || {
-            look(self.dir(), account, |_| true)
+            client::look(self.dir(), account, |_| true)
         })
-    }
-}
-
-fn look(folder: &Path, path: &str, test: impl Fn(&Value) -> bool) -> Result<(), String> {
-    let request = Request { method: "GET", path, content_type: "application/json", body: "" };
-    let answer = client::send(folder, &request).map_err(|error| format!("{path}: {error}"))?;
-    match answer.is_success() && test(&answer.json()) {
-        true => Ok(()),
-        false => Err(format!("{path}: {}", answer.message())),
     }
 }
 
