@@ -104,7 +104,12 @@ async fn follow(client: &Client, kind: &Weak<Kind>, resource: &Arc<Resource>, pa
                 if held.live().is_none() && !gone {
                     held.set_state(State::Failing(error.to_string()));
                 }
-                warn!(kind = %resource.gvk, %error, "watch ended, will begin again");
+                // A server that starts or is busy refuses for a moment; only what lasts is worth a person's time.
+                if pause.failures >= 3 {
+                    warn!(kind = %resource.gvk, %error, "watch ended, will begin again");
+                } else {
+                    debug!(kind = %resource.gvk, %error, "watch ended, will begin again");
+                }
                 drop(held);
                 if gone {
                     return;

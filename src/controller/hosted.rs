@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tracing::{error, info, warn};
 
 use crate::cluster::Cluster;
@@ -72,13 +72,14 @@ pub(crate) struct Room {
 }
 
 impl Hosted {
-    /// Starts a definition. Its kinds need not exist yet.
+    /// Starts a definition, once the one `before` it has ended. Its kinds need not exist yet.
     pub(crate) fn start(
         definition: Arc<Definition>,
         cluster: Arc<Cluster>,
         recorder: Arc<Recorder>,
         reach: &Hooks,
         settings: Settings,
+        before: Option<JoinHandle<()>>,
     ) -> Result<Self, Problem> {
         let hooks = &definition.spec.hooks;
         let sync = hooks.sync.as_ref().map(|hook| Hook::of(hook, &reach.paths)).transpose()?;
@@ -89,7 +90,8 @@ impl Hosted {
         let mut tasks = JoinSet::new();
         let number = next_number();
         let changes = reach.changes.clone().filter(|_| is_local(&sync) || is_local(&finalize));
-        let start = Start { number, cluster, recorder, sync, finalize, selector, queue, settings, changes };
+        let start =
+            Start { number, cluster, recorder, sync, finalize, selector, queue, settings, changes, before };
         tasks.spawn(start.run(definition.clone(), ending.clone()));
         Ok(Hosted { definition, ending, tasks })
     }
@@ -118,6 +120,8 @@ struct Start {
     queue: Arc<Queue>,
     settings: Settings,
     changes: Option<watch::Receiver<u64>>,
+    /// The end of a definition of the same name.
+    before: Option<JoinHandle<()>>,
 }
 
 fn is_local(hook: &Option<Hook>) -> bool {
@@ -126,6 +130,10 @@ fn is_local(hook: &Option<Hook>) -> bool {
 
 impl Start {
     async fn run(mut self, definition: Arc<Definition>, ending: Arc<Ending>) {
+        if let Some(before) = self.before.take() {
+            // A predecessor that panicked has ended as well.
+            let _ = before.await;
+        }
         let changes = self.changes.take();
         let hold = self.hold_parents(&definition);
         let resource = tokio::select! {

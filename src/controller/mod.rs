@@ -64,16 +64,19 @@ pub(crate) async fn run(
     let mut ending = std::pin::pin!(ending);
     loop {
         let wanted = definitions.borrow_and_update().clone();
+        let mut stopping = BTreeMap::new();
         for name in ended(&running, &wanted) {
             let hosted = running.remove(&name).expect("a running definition");
             info!(controller = name, "controller stopping");
-            hosted.stop().await;
+            // Visits may take their time to end; only a successor of the same name waits for them.
+            stopping.insert(name, tokio::spawn(hosted.stop()));
         }
         for (name, definition) in wanted {
             if running.contains_key(&name) {
                 continue;
             }
-            match Hosted::start(definition, cluster.clone(), recorder.clone(), &hooks, settings) {
+            let before = stopping.remove(&name);
+            match Hosted::start(definition, cluster.clone(), recorder.clone(), &hooks, settings, before) {
                 Ok(hosted) => {
                     running.insert(name, hosted);
                 }
@@ -91,7 +94,7 @@ pub(crate) async fn run(
 /// Running definitions that are gone or were changed. Metadata alone never restarts one.
 fn ended(running: &BTreeMap<String, Hosted>, wanted: &source::Definitions) -> Vec<String> {
     let same = |name: &String, hosted: &Hosted| {
-        wanted.get(name).is_some_and(|definition| definition.raw["spec"] == hosted.definition.raw["spec"])
+        wanted.get(name).is_some_and(|definition| definition.spec == hosted.definition.spec)
     };
     running.iter().filter(|(name, hosted)| !same(name, hosted)).map(|(name, _)| name.clone()).collect()
 }

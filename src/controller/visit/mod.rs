@@ -38,6 +38,8 @@ use crate::problem::Problem;
 
 /// So many times a visit asks the hook while its own writes keep changing what there is to see.
 const ROUNDS: usize = 3;
+/// A relist that was asked for takes about so long.
+const CACHE: Duration = Duration::from_millis(200);
 /// A stuck parent is visited again after this time, in case what it is stuck on has changed unseen.
 const STUCK: Duration = Duration::from_secs(300);
 /// A kind that is not there yet wakes its parents when it comes; this is for all else that is waited for.
@@ -150,7 +152,7 @@ impl Visit<'_> {
             round += 1;
             let claimed = claim::families(self.room, &situation.parent, &situation.selector);
             if let Some(waiting) = not_ready(self.room, &situation, &claimed) {
-                return Ok(Conclusion::new(Ended::Waiting(waiting)));
+                return Ok(waiting);
             }
             let answer = match self.ask(&situation, &claimed).await {
                 Ok(answer) => answer,
@@ -405,17 +407,19 @@ impl Visit<'_> {
 }
 
 /// What a visit has to wait for before the hook can be asked.
-fn not_ready(room: &Room, situation: &Situation, claimed: &Claimed) -> Option<Note> {
+fn not_ready(room: &Room, situation: &Situation, claimed: &Claimed) -> Option<Conclusion> {
+    let unknown = claimed.missing.iter().find_map(|(rule, missing)| match missing {
+        Missing::Unknown(message) => Some((*rule, message)),
+        Missing::Absent(_) => None,
+    });
     // A deletion does not wait for kinds that cannot be read.
-    if !situation.parent.deleting
-        && let Some((rule, Missing::Unknown(message))) =
-            claimed.missing.iter().find(|(_, missing)| matches!(missing, Missing::Unknown(_)))
-    {
-        let resource = &room.children[*rule].rule.resource;
+    if let Some((rule, message)) = unknown.filter(|_| !situation.parent.deleting) {
+        let resource = &room.children[rule].rule.resource;
         let message = format!("{} of {} cannot be read: {message}", resource.resource, resource.api_version);
-        return Some(note("WaitingForKind", message));
+        return Some(Conclusion::new(Ended::Waiting(note("WaitingForKind", message))));
     }
-    let blank =
-        claimed.families.iter().flat_map(|family| &family.members).find(|object| object.body.is_none())?;
-    Some(note("WaitingForCache", format!("{} is being read anew", blank.key)))
+    let mut members = claimed.families.iter().flat_map(|family| &family.members);
+    let blank = members.find(|object| object.body.is_none())?;
+    let waiting = Ended::Waiting(note("WaitingForCache", format!("{} is being read anew", blank.key)));
+    Some(Conclusion { silent: true, resync_after: Some(CACHE), ..Conclusion::new(waiting) })
 }
