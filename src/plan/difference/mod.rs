@@ -393,18 +393,14 @@ impl Walk {
     fn elements(&mut self, reader: &mut Reader, wanted: &[Value], live: &[Value], at: At) {
         let mut matched = 0;
         while let Some(member) = reader.member() {
-            let Member::Element(text) = member else { return reader.broken = true };
-            let element = owned::element(text).unwrap_or_default();
-            let name = plain(&element);
-            let path = at.path.below(Step::Named(&name));
+            let Member::Element(element) = member else { return reader.broken = true };
+            let path = at.path.below(Step::Element(element));
             let at = At { path: &path, ..at };
-            match (contains(wanted, &element), contains(live, &element)) {
-                (true, true) => matched += 1,
-                (true, false) => {
-                    matched += 1;
-                    self.found(at, Cause::Value, Some(&element), None);
-                }
-                (false, _) => self.found(at, Cause::Dropped, None, Some(&element)),
+            matched += usize::from(element.is_in(wanted));
+            match (element.is_in(wanted), element.is_in(live)) {
+                (true, true) => {}
+                (true, false) => self.found(at, Cause::Value, Some(&element.value()), None),
+                (false, _) => self.found(at, Cause::Dropped, None, Some(&element.value())),
             }
             reader.skip();
         }
@@ -478,7 +474,10 @@ impl Walk {
                 }
             }
         }
-        let exact = at.region == Region::Choices && at.ownership == Ownership::Ours;
+        // An empty map is named whole in the record even where others may add to it.
+        let shared = matches!(at.path.field(), Some("labels" | "annotations" | "data" | "binaryData"));
+        let exact =
+            at.region == Region::Choices && at.ownership == Ownership::Ours && !(shared && wanted.is_empty());
         if exact && matched < live.len() {
             for (name, have) in live.iter().filter(|(name, _)| !wanted.contains_key(*name)) {
                 let path = at.path.below(Step::Field(name));
@@ -509,10 +508,9 @@ impl Walk {
         }
     }
 
-    fn list_by_key(&mut self, key: &str, wanted: &[Value], live: &[Value], at: At) {
+    fn list_by_key(&mut self, key: &'static str, wanted: &[Value], live: &[Value], at: At) {
         for want in wanted {
-            let name = format!("{key}={}", plain(&want[key]));
-            let path = at.path.below(Step::Named(&name));
+            let path = at.path.below(Step::With(key, &want[key]));
             self.content(want, item_with(key, &want[key], live), self.below(at, &path));
         }
     }
@@ -719,10 +717,6 @@ fn same_amount(left: &Value, right: &Value) -> bool {
         (Some(left), Some(right)) => left == right,
         _ => false,
     }
-}
-
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
 /// A value as JSON in backticks, cut to what fits a sentence.

@@ -7,6 +7,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Number, Value};
 
+use super::path::plain;
+
 /// A position in the text.
 #[derive(Clone)]
 pub(super) struct Reader<'o> {
@@ -21,7 +23,7 @@ pub(super) struct Reader<'o> {
 pub(super) enum Member<'o> {
     Field(&'o str),
     Item(ListKey<'o>),
-    Element(&'o str),
+    Element(Element<'o>),
 }
 
 impl<'o> Reader<'o> {
@@ -46,7 +48,7 @@ impl<'o> Reader<'o> {
             match name.as_bytes() {
                 [b'f', b':', ..] => return Some(Member::Field(&name[2..])),
                 [b'k', b':', ..] => return Some(Member::Item(ListKey(&name[2..]))),
-                [b'v', b':', ..] => return Some(Member::Element(&name[2..])),
+                [b'v', b':', ..] => return Some(Member::Element(Element(&name[2..]))),
                 [b'.'] => self.skip(),
                 _ => {
                     self.broken = true;
@@ -88,6 +90,9 @@ impl<'o> Reader<'o> {
             b',' => self.expect(b'"'),
             b'"' => {}
             _ => self.broken = true,
+        }
+        if self.broken {
+            return None;
         }
         let name = self.string()?;
         self.expect(b':');
@@ -139,9 +144,21 @@ pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     serde_json::from_str(&format!("\"{text}\"")).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// The JSON value a set's element stands for.
-pub(super) fn element(text: &str) -> Option<Value> {
-    serde_json::from_str(&unescaped(text)).ok()
+/// An element of a set, as JSON in JSON's escaping.
+#[derive(Clone, Copy)]
+pub(super) struct Element<'o>(&'o str);
+
+impl Element<'_> {
+    pub(super) fn value(self) -> Value {
+        serde_json::from_str(&unescaped(self.0)).unwrap_or_default()
+    }
+
+    pub(super) fn is_in(self, list: &[Value]) -> bool {
+        match quoted(self.0) {
+            Some((text, "")) => list.iter().any(|value| value.as_str() == Some(text)),
+            _ => super::contains(list, &self.value()),
+        }
+    }
 }
 
 /// The keys of an item of an associative list: `{\"containerPort\":80,\"protocol\":\"TCP\"}`.
@@ -196,10 +213,7 @@ impl<'o> ListKey<'o> {
 
     /// For a path: `name=mysql`.
     pub(super) fn text(self) -> String {
-        let pairs = self.decoded().into_iter().map(|(name, value)| match value {
-            Value::String(text) => format!("{name}={text}"),
-            other => format!("{name}={other}"),
-        });
+        let pairs = self.decoded().into_iter().map(|(name, value)| format!("{name}={}", plain(&value)));
         pairs.collect::<Vec<_>>().join(",")
     }
 }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::owned::ListKey;
+use serde_json::Value;
+
+use super::owned::{Element, ListKey};
 
 /// A part of an object.
 #[derive(Clone, Copy)]
@@ -17,8 +19,9 @@ pub(super) enum Step<'a> {
     Field(&'a str),
     Index(usize),
     Item(ListKey<'a>),
-    /// An item or element by a text that names it.
-    Named(&'a str),
+    /// An item that a guessed key tells from others.
+    With(&'static str, &'a Value),
+    Element(Element<'a>),
 }
 
 impl<'a> Path<'a> {
@@ -51,7 +54,13 @@ impl fmt::Display for Path<'_> {
             Step::Field(name) => write!(f, ".{name}"),
             Step::Index(index) => write!(f, "[{index}]"),
             Step::Item(key) => write!(f, "[{}]", key.text()),
-            Step::Named(text) => write!(f, "[{text}]"),
+            Step::With(key, value) => write!(f, "[{key}={}]", plain(value)),
+            Step::Element(element) => write!(f, "[{}]", plain(&element.value())),
         }
     }
+}
+
+/// A value as it is named in a path: text without quotes.
+pub(super) fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }

@@ -325,7 +325,7 @@ fn required_text<'a>(body: &'a Map<String, Value>, field: &str, such_as: &str) -
 }
 
 fn wrong_type(path: &str, found: &Value, expected: &str) -> Problem {
-    let problem = Problem::new(format!("has a `{path}` of the wrong type"))
+    let problem = Problem::new(format!("has `{path}` of the wrong type"))
         .found(match found {
             Value::Number(_) | Value::Bool(_) => format!("{} `{found}`", kind_of(found)),
             _ => kind_of(found).to_string(),
@@ -392,7 +392,7 @@ fn encode_string_data(body: &mut Map<String, Value>) -> Result<(), Problem> {
     for (key, text) in texts {
         // The value may be a secret even where its type is wrong: it is not shown.
         let Value::String(text) = text else {
-            return Err(Problem::new(format!("has a `stringData[{key}]` of the wrong type"))
+            return Err(Problem::new(format!("has `stringData[{key}]` of the wrong type"))
                 .found(kind_of(&text))
                 .expected("a string"));
         };
@@ -464,3 +464,6 @@ fn hash_fields(fields: &Map<String, Value>, hasher: &mut DefaultHasher) {
     });
     (6u8, fields.len(), sum).hash(hasher);
 }
+
+#[cfg(test)]
+mod tests;
