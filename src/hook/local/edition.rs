@@ -221,13 +221,26 @@ fn sources_of(hook: &str, folder: &Folder, references: &BTreeMap<&str, Reference
             open.extend(all.keys().copied());
         }
         for name in &references.names {
-            let beside = path.rsplit_once('/').map(|(folder, _)| format!("{folder}/{name}"));
-            for candidate in [Some(name.clone()), beside].into_iter().flatten() {
+            for candidate in [name.clone(), beside(path, name)] {
                 open.extend(all.get_key_value(&candidate).map(|(path, _)| *path));
             }
         }
     }
     sources
+}
+
+/// The path of a file that `path` names by the way from its own folder.
+fn beside(path: &str, name: &str) -> String {
+    let mut steps: Vec<&str> = path.split('/').collect();
+    steps.pop();
+    for step in name.split('/') {
+        match step {
+            "." | "" => {}
+            ".." => drop(steps.pop()),
+            step => steps.push(step),
+        }
+    }
+    steps.join("/")
 }
 
 /// Twelve hexadecimal digits of the sources' digest.
@@ -269,8 +282,10 @@ mod tests {
         check_sources(
             &[
                 ("_lib/deep/x.yaml", ""),
-                ("_lib/labels.yaml", "{% include 'deep/x.yaml' %}"),
+                ("_lib/deep/y.yaml", "{% extends '../z.yaml' %}"),
+                ("_lib/labels.yaml", "{% include 'deep/x.yaml' %}{% include './deep/y.yaml' %}"),
                 ("_lib/unused.yaml", ""),
+                ("_lib/z.yaml", ""),
                 (
                     "a/sync.yaml",
                     "{%- from \"_lib/labels.yaml\" import labels -%}\n{% include ['no', 'b/part.yaml'] %}",
@@ -278,7 +293,14 @@ mod tests {
                 ("b/part.yaml", ""),
                 ("b/sync.yaml", ""),
             ],
-            &["_lib/deep/x.yaml", "_lib/labels.yaml", "a/sync.yaml", "b/part.yaml"],
+            &[
+                "_lib/deep/x.yaml",
+                "_lib/deep/y.yaml",
+                "_lib/labels.yaml",
+                "_lib/z.yaml",
+                "a/sync.yaml",
+                "b/part.yaml",
+            ],
         );
     }
 
