@@ -16,6 +16,7 @@ use crate::controller::{self, Hooks, Settings};
 use crate::hook::PathService;
 use crate::hook::local::renders::Renders;
 use crate::hook::local::{Polling, Shelf};
+use crate::object::selector::Selector;
 
 /// Watch parents, call their hooks, apply children, write status
 #[derive(Args)]
@@ -24,6 +25,9 @@ pub(super) struct Flags {
     /// Definitions to run, beside the cluster's CompositeControllers; followed for changes
     #[arg(long, value_name = "FILE", env = "SYNCWRIGHT_CONTROLLERS")]
     controllers: Option<PathBuf>,
+    /// Runs only those of the cluster's CompositeControllers that have these labels, as `kubectl get -l` has them
+    #[arg(long, value_name = "SELECTOR", default_value = "", value_parser = Selector::from_text)]
+    target_label_selector: Selector,
     /// The hooks folder, for webhooks that have a path alone
     #[arg(long, value_name = "DIR", default_value = "hooks", env = "SYNCWRIGHT_HOOKS")]
     hooks: PathBuf,
@@ -74,7 +78,7 @@ async fn control(flags: Flags) -> Result<Ended> {
         Managers { status: format!("{}-status", flags.field_manager), objects: flags.field_manager.clone() };
     let cluster =
         Cluster::connect(flags.kubeconfig.as_deref(), managers).await.context("connecting to the cluster")?;
-    let cluster_definitions = source::follow_cluster(&cluster);
+    let cluster_definitions = source::follow_cluster(&cluster, flags.target_label_selector.clone());
     let definitions = match file {
         Some((path, first)) => source::join(source::follow_file(path, first), cluster_definitions),
         None => cluster_definitions,

@@ -11,6 +11,7 @@ use tracing::{error, info, warn};
 use crate::cluster::Cluster;
 use crate::cluster::kind::Interest;
 use crate::config::{self, Definition};
+use crate::object::selector::Selector;
 use crate::problem::Problem;
 
 /// Definitions by name.
@@ -58,8 +59,9 @@ pub(crate) fn read_file(path: &Path) -> Result<Definitions, Vec<Problem>> {
     Ok(definitions.into_iter().map(|definition| (definition.name.clone(), Arc::new(definition))).collect())
 }
 
-/// Follows the cluster's CompositeControllers. A definition that is refused keeps its last good version out of use.
-pub(crate) fn follow_cluster(cluster: &Arc<Cluster>) -> watch::Receiver<Definitions> {
+/// Follows the cluster's CompositeControllers that `selector` picks. A definition that is refused keeps its last good
+/// version out of use.
+pub(crate) fn follow_cluster(cluster: &Arc<Cluster>, selector: Selector) -> watch::Receiver<Definitions> {
     let (sender, receiver) = watch::channel(Definitions::new());
     let changed = Arc::new(Notify::new());
     let tell = changed.clone();
@@ -75,7 +77,8 @@ pub(crate) fn follow_cluster(cluster: &Arc<Cluster>) -> watch::Receiver<Definiti
         loop {
             changed.notified().await;
             let mut definitions = Definitions::new();
-            for object in hold.kind.all() {
+            let objects = hold.kind.all();
+            for object in objects.iter().filter(|object| selector.matches(&object.labels)) {
                 match Definition::from_object(object.parsed()) {
                     Ok(definition) => {
                         definitions.insert(definition.name.clone(), Arc::new(definition));

@@ -1,5 +1,7 @@
 //! Which labels a LabelSelector picks.
 
+mod text;
+
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -28,6 +30,9 @@ enum Test {
     NotIn(BTreeSet<String>),
     Exists,
     DoesNotExist,
+    /// The label is a number above this one. Only the text form has this and the next.
+    Above(i64),
+    Below(i64),
 }
 
 /// Labels by key, whatever holds them.
@@ -74,6 +79,11 @@ impl Selector {
         Ok(Selector { requirements })
     }
 
+    /// Reads the text form: `app=db,tier in (a,b),!old`. The empty text picks everything.
+    pub(crate) fn from_text(text: &str) -> Result<Selector, String> {
+        text::parse(text)
+    }
+
     pub(crate) fn matches(&self, labels: &(impl Labels + ?Sized)) -> bool {
         self.requirements.iter().all(|requirement| requirement.holds(labels))
     }
@@ -110,6 +120,8 @@ impl Requirement {
             Test::NotIn(values) => label.is_none_or(|label| !values.contains(label)),
             Test::Exists => label.is_some(),
             Test::DoesNotExist => label.is_none(),
+            Test::Above(bound) => number(label).is_some_and(|number| number > *bound),
+            Test::Below(bound) => number(label).is_some_and(|number| number < *bound),
         }
     }
 }
@@ -123,8 +135,14 @@ impl fmt::Display for Requirement {
             Test::NotIn(values) => write!(f, "{} notin ({})", self.key, list(values)),
             Test::Exists => f.write_str(&self.key),
             Test::DoesNotExist => write!(f, "!{}", self.key),
+            Test::Above(bound) => write!(f, "{}>{bound}", self.key),
+            Test::Below(bound) => write!(f, "{}<{bound}", self.key),
         }
     }
+}
+
+fn number(label: Option<&str>) -> Option<i64> {
+    label?.parse().ok()
 }
 
 impl Labels for Map<String, Value> {
