@@ -13,6 +13,19 @@ pub(in crate::template) struct Fault {
     pub found: Option<String>,
     pub expected: Option<String>,
     pub hint: Option<String>,
+    pub subject: Subject,
+}
+
+/// What of the call or expression is at fault: the caret goes there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::template) enum Subject {
+    #[default]
+    Whole,
+    /// By position; of a filter and a test, the first one stands before the name.
+    Argument(usize),
+    Named(String),
+    /// By the text of its expression.
+    Text(String),
 }
 
 impl Fault {
@@ -33,6 +46,24 @@ impl Fault {
     pub(in crate::template) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The fault inside an engine's error.
+    pub(in crate::template) fn inside(error: &Error) -> Option<&Fault> {
+        std::error::Error::source(error)?.downcast_ref()
+    }
+
+    /// The fault of an error that has no place to be told at.
+    pub(in crate::template) fn of(error: &Error) -> Fault {
+        Fault::inside(error).cloned().unwrap_or_else(|| Fault::new("a value cannot be written"))
+    }
+
+    /// The same error, told to be about one argument of the call. The engine's own errors find theirs by themselves.
+    pub(in crate::template) fn about(error: Error, subject: Subject) -> Error {
+        match Fault::inside(&error) {
+            Some(fault) => Fault { subject, ..fault.clone() }.into(),
+            None => error,
+        }
     }
 
     /// The same, ready to be given a place.

@@ -1,22 +1,71 @@
 //! One compiled revision of all template files below a hooks folder.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
 
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Value;
+use minijinja::{AutoEscape, Environment, Error, OutputSpan, OutputSpanKind, UndefinedBehavior};
 use serde_json::Value as Json;
+use sha2::{Digest, Sha256};
 
-use crate::problem::{Place, Problem};
+use crate::problem::{Place, Problem, nearest};
+use crate::template::fault::Fault;
+use crate::template::placeholder::{self, Values};
+use crate::template::registry::Registry;
 use crate::template::render::{Budget, Context};
-use crate::template::yaml;
+use crate::template::source::{Kind, Source, Use};
+use crate::template::yaml::{self, Limits, Origin, Places, Trouble};
+use crate::template::{CONTEXT_NAMES, functions, jinja, operator, report};
 
 /// All templates of one revision, compiled; renders run in parallel on it.
 pub(crate) struct Library {
+    environment: Environment<'static>,
+    files: Arc<Files>,
     revision: String,
+}
+
+/// The sources of a library, for messages.
+#[derive(Debug)]
+pub(in crate::template) struct Files {
+    label: String,
+    sources: BTreeMap<String, Source>,
+    /// What the library's environment allows a render.
+    pub budget: Budget,
 }
 
 impl Library {
     /// Compiles every source. `label` is put before each path in a place (`hooks`); sources are relative path → text.
-    pub(crate) fn compile(_label: &str, _sources: BTreeMap<String, String>) -> Result<Library, Vec<Problem>> {
-        Ok(Library { revision: String::new() })
+    pub(crate) fn compile(label: &str, sources: BTreeMap<String, String>) -> Result<Library, Vec<Problem>> {
+        let budget = Budget::default();
+        let revision = digest(&sources);
+        let mut registry = registry(&budget, sources.keys().cloned().collect());
+        let mut files = Files { label: label.to_string(), sources: BTreeMap::new(), budget };
+        let mut problems = Vec::new();
+        for (name, text) in sources {
+            match Source::read(&name, text.clone(), syntax(), &registry.functions) {
+                Ok(source) => drop(files.sources.insert(name, source)),
+                Err(error) => problems.push(files.syntax_problem(&name, &text, &error)),
+            }
+        }
+        problems.extend(files.unknown_names(&registry));
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        for (name, source) in &files.sources {
+            if let Err(error) = registry.environment.add_template_owned(name.clone(), source.guarded.clone())
+            {
+                problems.push(report::problem(&files, &error));
+            }
+        }
+        if problems.is_empty() {
+            Ok(Library { environment: registry.environment, files: Arc::new(files), revision })
+        } else {
+            Err(problems)
+        }
     }
 
     /// A short digest of all sources.
@@ -24,14 +73,261 @@ impl Library {
         &self.revision
     }
 
-    /// Renders the files in order; their documents make one answer.
+    /// Renders the files in order; their documents make one answer. Fuel is counted for each file, time for all.
     pub(crate) fn render(
         &self,
-        _files: &[String],
-        _context: Context,
-        _budget: &Budget,
+        files: &[String],
+        context: Context,
+        budget: &Budget,
     ) -> Result<Vec<Document>, Problem> {
-        Ok(Vec::new())
+        let (root, run) = context.into_root(budget);
+        let environment = self.environment_for(budget);
+        let mut documents = Vec::new();
+        for file in files {
+            let (text, spans) = self.text(&environment, file, &root)?;
+            let origin = Rendered { files: self.files.clone(), main: file.clone(), spans };
+            let limits = Limits {
+                bytes: budget.output_bytes,
+                documents: budget.documents.saturating_sub(documents.len()),
+                ..Limits::default()
+            };
+            let values = std::mem::take(&mut *run.values());
+            let read = yaml::read_stream(&text, &limits, Some(&Values(&values)));
+            let read = read.map_err(|trouble| origin.problem(trouble))?;
+            let origin: Arc<dyn Origin> = Arc::new(origin);
+            documents.extend(
+                read.into_iter().map(|(value, nodes)| Document {
+                    value,
+                    places: Places::new(nodes.into(), origin.clone()),
+                }),
+            );
+        }
+        Ok(documents)
+    }
+
+    fn text(
+        &self,
+        environment: &Environment<'static>,
+        file: &str,
+        root: &Value,
+    ) -> Result<(String, Vec<OutputSpan>), Problem> {
+        if !self.files.sources.contains_key(file) {
+            return Err(report::unknown_file(file, &self.files).into_problem());
+        }
+        let template =
+            environment.get_template(file).map_err(|error| report::problem(&self.files, &error))?;
+        template.render_with_spans(root.clone()).map_err(|error| report::problem(&self.files, &error))
+    }
+
+    /// Fuel and recursion are bounded by the environment; one with other bounds is a cheap copy.
+    fn environment_for(&self, budget: &Budget) -> Cow<'_, Environment<'static>> {
+        let same = (budget.fuel, budget.recursion) == (self.files.budget.fuel, self.files.budget.recursion);
+        if same {
+            return Cow::Borrowed(&self.environment);
+        }
+        let mut environment = self.environment.clone();
+        bound(&mut environment, budget);
+        Cow::Owned(environment)
+    }
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<library {}>", self.revision)
+    }
+}
+
+fn digest(sources: &BTreeMap<String, String>) -> String {
+    let mut hasher = Sha256::new();
+    for (name, text) in sources {
+        for part in [name, text] {
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+    }
+    hasher.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn syntax() -> SyntaxConfig {
+    let mut builder = SyntaxConfig::builder();
+    builder.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
+    builder.build().expect("Jinja's own delimiters are valid")
+}
+
+fn registry(budget: &Budget, names: BTreeSet<String>) -> Registry {
+    let mut environment = Environment::empty();
+    environment.set_syntax(syntax());
+    environment.set_debug(true);
+    environment.set_auto_reload(false);
+    environment.set_undefined_behavior(UndefinedBehavior::Chainable);
+    environment.set_auto_escape_callback(|_| AutoEscape::Custom("yaml".into()));
+    environment.set_formatter(placeholder::write);
+    environment.set_path_join_callback(move |name, from| beside(name, from, &names));
+    bound(&mut environment, budget);
+    operator::install(&mut environment);
+    let mut registry = Registry::new(environment);
+    jinja::install(&mut registry);
+    functions::install(&mut registry);
+    registry
+}
+
+fn bound(environment: &mut Environment<'static>, budget: &Budget) {
+    environment.set_fuel(Some(budget.fuel));
+    environment.set_recursion_limit(budget.recursion);
+}
+
+/// A file is named by its path below the hooks folder, or by its path from the folder of the file that names it.
+fn beside<'s>(name: &'s str, from: &'s str, names: &BTreeSet<String>) -> Cow<'s, str> {
+    if names.contains(name) {
+        return name.into();
+    }
+    let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in name.split('/') {
+        match part {
+            "." | "" => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let path = parts.join("/");
+    if names.contains(&path) { path.into() } else { name.into() }
+}
+
+impl Files {
+    pub(in crate::template) fn names(&self) -> impl Iterator<Item = &str> {
+        self.sources.keys().map(String::as_str)
+    }
+
+    pub(in crate::template) fn find(&self, name: &str) -> Option<(&str, &Source)> {
+        self.sources.get_key_value(name).map(|(name, source)| (name.as_str(), source))
+    }
+
+    /// A file's path as its author knows it.
+    pub(in crate::template) fn shown(&self, name: &str) -> String {
+        if self.label.is_empty() { name.to_string() } else { format!("{}/{name}", self.label) }
+    }
+
+    fn syntax_problem(&self, name: &str, text: &str, error: &Error) -> Problem {
+        let fault = report::syntax(error.detail().unwrap_or_default());
+        let range = error.range().unwrap_or(0..0);
+        let source = Source::plain(text.to_string());
+        let range = if text[range.clone()].trim().is_empty() {
+            report::line_range(text, error.line().unwrap_or(1))
+        } else {
+            range
+        };
+        report::at(self, name, &source, range, fault.into_problem())
+    }
+
+    /// Every name that cannot be known to any render.
+    fn unknown_names(&self, registry: &Registry) -> Vec<Problem> {
+        let assigned: BTreeSet<&str> =
+            self.sources.values().flat_map(|source| &source.assigned).map(String::as_str).collect();
+        let mut problems = Vec::new();
+        for (file, source) in &self.sources {
+            let faults = source.uses.iter().filter_map(|used| {
+                Some((self.unknown(file, used, registry, &assigned)?, used.range.clone()))
+            });
+            problems.extend(
+                faults.map(|(fault, range)| report::at(self, file, source, range, fault.into_problem())),
+            );
+        }
+        problems
+    }
+
+    fn unknown(
+        &self,
+        file: &str,
+        used: &Use,
+        registry: &Registry,
+        assigned: &BTreeSet<&str>,
+    ) -> Option<Fault> {
+        let name = used.name.as_str();
+        let variables = || CONTEXT_NAMES.iter().copied().chain(assigned.iter().copied());
+        let functions = || registry.functions.iter().copied();
+        match used.kind {
+            Kind::Refused(what) => {
+                Some(Fault::new(format!("{what} has no meaning here")).hint("values are data already"))
+            }
+            Kind::Filter => unknown("filter", name, registry.filters.iter().copied()),
+            Kind::Test => unknown("test", name, registry.tests.iter().copied()),
+            Kind::Variable if IMPLICIT.contains(&name) => None,
+            Kind::Function if IMPLICIT.contains(&name) => None,
+            Kind::Variable => unknown("name", name, variables().chain(functions())),
+            Kind::Function => unknown("function", name, functions().chain(variables())),
+            Kind::File
+                if self
+                    .sources
+                    .contains_key(beside(name, file, &self.names().map(String::from).collect()).as_ref()) =>
+            {
+                None
+            }
+            Kind::File => Some(report::unknown_file(name, self)),
+        }
+    }
+}
+
+/// Names that Jinja itself gives in loops, macros and blocks.
+const IMPLICIT: &[&str] = &["loop", "caller", "self", "super"];
+
+fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Option<Fault> {
+    let known: Vec<&str> = known.collect();
+    if known.contains(&name) {
+        return None;
+    }
+    let fault = Fault::new(format!("unknown {what} `{name}`"));
+    Some(match nearest(name, known) {
+        Some(near) => fault.hint(format!("did you mean `{near}`?")),
+        None => fault,
+    })
+}
+
+/// A text that a file rendered to: an offset in it leads to the source that wrote it.
+#[derive(Debug)]
+struct Rendered {
+    files: Arc<Files>,
+    main: String,
+    spans: Vec<OutputSpan>,
+}
+
+impl Rendered {
+    /// The file that wrote the byte at `offset`, and the range of its source: a point in text, a whole expression.
+    fn source(&self, offset: usize) -> Option<(&str, &Source, Range<usize>)> {
+        let before = self.spans.partition_point(|span| span.output_range().start <= offset);
+        let span = self.spans.get(before.saturating_sub(1))?;
+        let (file, source) = self.files.find(span.name())?;
+        let written = span.source_range();
+        let range = match span.kind() {
+            OutputSpanKind::Raw => {
+                let at =
+                    source.original_offset(written.start + offset.saturating_sub(span.output_range().start));
+                at..at
+            }
+            _ => source.original(written),
+        };
+        Some((file, source, range))
+    }
+
+    fn problem(&self, trouble: Trouble) -> Problem {
+        let problem = trouble.fault.into_problem();
+        let Some((file, source, range)) = self.source(trouble.range.start) else { return problem };
+        let end = if range.is_empty() { range.start + trouble.range.len() } else { range.end };
+        let range = range.start..yaml::floor(&source.text, end);
+        let problem = report::at(&self.files, file, source, range, problem);
+        match trouble.first {
+            Some(first) => problem.found(format!("the first one at {}", self.place(first))),
+            None => problem,
+        }
+    }
+}
+
+impl Origin for Rendered {
+    fn place(&self, offset: usize) -> Place {
+        match self.source(offset) {
+            Some((file, source, range)) => report::place(&self.files, file, source, range.start),
+            None => Place { file: self.files.shown(&self.main), line: 1, column: 1 },
+        }
     }
 }
 
@@ -39,7 +335,7 @@ impl Library {
 #[derive(Debug)]
 pub(crate) struct Document {
     pub value: Json,
-    places: yaml::Places,
+    places: Places,
 }
 
 impl Document {

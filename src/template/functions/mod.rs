@@ -1,7 +1,7 @@
 //! Functions and filters that operators need, beyond those of Jinja.
 //!
 //! How to write one:
-//! - Register it with `registry::function` or `registry::filter`, never on the environment itself: the registry
+//! - Register it with `Registry::function` or `Registry::filter`, never on the environment itself: the registry
 //!   refuses an absent argument by its path, turns captured text into a string, and keeps the render's time budget.
 //!   So a function never sees an absent value; a missing optional argument is a plain `Option` or `Kwargs`.
 //! - What the render was given: `render::inputs(state)` is a copy of `Inputs { now, entropy }`; the parent and the rest
@@ -23,20 +23,20 @@ mod schedule;
 mod time;
 mod version;
 
+use minijinja::State;
 use minijinja::value::{Kwargs, Rest, Value};
-use minijinja::{Environment, State};
 
 use crate::template::functions::arguments::Builtin;
-use crate::template::registry;
+use crate::template::registry::Registry;
 
-/// Adds every function to a library's environment, each also as a filter whose value is the first argument.
-pub(super) fn install(environment: &mut Environment<'static>) {
+/// Adds every function to a library's registry, each also as a filter whose value is the first argument.
+pub(super) fn install(registry: &mut Registry) {
     for builtin in builtins() {
         let call = move |state: &mut State, given: Rest<Value>, named: Kwargs| {
             builtin.invoke(state, given.0, &named)
         };
-        registry::function(environment, builtin.name, call);
-        registry::filter(environment, builtin.name, call);
+        registry.function(builtin.name, call);
+        registry.filter(builtin.name, call);
     }
 }
 

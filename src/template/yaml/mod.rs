@@ -20,6 +20,7 @@ use crate::problem::{Place, Problem};
 use crate::template::fault::Fault;
 
 pub(in crate::template) use self::reader::read_stream;
+pub(in crate::template) use self::scalar::number;
 pub(in crate::template) use self::trouble::Trouble;
 
 /// One document of a YAML stream.
@@ -94,7 +95,15 @@ pub(in crate::template) enum Want {
 /// Puts values in place of placeholders.
 pub(in crate::template) trait Fill {
     /// `None` where `text` holds no placeholder. `bytes` is what may still be spent; what is filled in is taken off it.
-    fn fill(&self, text: &str, want: Want, bytes: &mut usize) -> Option<Result<Json, Fault>>;
+    fn fill(&self, text: &str, want: Want, bytes: &mut usize) -> Option<Result<Json, Misfit>>;
+}
+
+/// A value that does not fit where its placeholder stands.
+#[derive(Debug)]
+pub(in crate::template) struct Misfit {
+    pub fault: Fault,
+    /// The placeholder, as it is found in the text.
+    pub at: String,
 }
 
 impl Places {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 
 use super::scalar::{NotJson, resolve};
 use super::trouble::{self, Trouble};
-use super::{Fill, Limits, Name, Node, Want};
+use super::{Fill, Limits, Misfit, Name, Node, Want};
 use crate::template::fault::Fault;
 
 /// Reads every document of `text`; those that are empty are left out.
@@ -298,12 +298,22 @@ impl<'t> Reader<'t> {
         let mut bytes = self.left.bytes;
         match fill.fill(text, want, &mut bytes) {
             None => Ok(None),
-            Some(Err(fault)) => Err(self.trouble(span, fault)),
+            Some(Err(misfit)) => Err(self.misfit(span, misfit)),
             Some(Ok(value)) => {
                 self.left.bytes = bytes;
                 Ok(Some(value))
             }
         }
+    }
+
+    fn misfit(&self, span: Span, misfit: Misfit) -> Trouble {
+        let start = self.start(span);
+        let at = self
+            .text
+            .get(start..)
+            .and_then(|rest| rest.find(&misfit.at))
+            .map_or(start, |found| start + found);
+        Trouble::new(misfit.fault, at..at + misfit.at.len())
     }
 
     fn literal(&mut self, scalar: &Scalar, span: Span) -> Read<Json> {

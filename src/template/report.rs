@@ -1,0 +1,240 @@
+//! From an engine's error to a problem: in the author's words, at a place in the author's source.
+//!
+//! Values of data are never shown: an engine's own detail is read, not repeated.
+
+use std::ops::Range;
+
+use minijinja::{Error, ErrorKind};
+
+use crate::problem::{Place, Problem, nearest};
+use crate::template::fault::{Fault, Subject};
+use crate::template::library::Files;
+use crate::template::render::over_budget;
+use crate::template::source::Source;
+use crate::template::yaml::line_and_column;
+
+/// What an error says about itself when it is told where it happened.
+struct Spot<'f> {
+    file: &'f str,
+    source: &'f Source,
+    /// In the author's text.
+    range: Range<usize>,
+}
+
+/// Tells what went wrong in a render or while a file was compiled.
+pub(in crate::template) fn problem(files: &Files, error: &Error) -> Problem {
+    let chain = chain(error);
+    let spots: Vec<Spot> = chain.iter().rev().filter_map(|error| spot(files, error)).collect();
+    let cause = chain.last().copied().unwrap_or(error);
+    let Some(first) = spots.first() else { return fault_of(cause, "", files).into_problem() };
+    let text = first.source.text.get(first.range.clone()).unwrap_or_default();
+    let fault = fault_of(cause, text, files);
+    let range = subject(first, &fault, cause).unwrap_or_else(|| first.range.clone());
+    let mut problem = at(files, first.file, first.source, range, fault.into_problem());
+    problem.trail = trail(files, &spots);
+    problem
+}
+
+/// A problem of a range of a file, with its line and caret.
+pub(in crate::template) fn at(
+    files: &Files,
+    file: &str,
+    source: &Source,
+    range: Range<usize>,
+    problem: Problem,
+) -> Problem {
+    let shown = source.text.get(range.clone()).unwrap_or_default();
+    let width = shown.lines().next().map_or(1, |line| line.chars().count());
+    problem.at(place(files, file, source, range.start)).with_source(&source.text, width)
+}
+
+pub(in crate::template) fn place(files: &Files, file: &str, source: &Source, offset: usize) -> Place {
+    let (line, column) = line_and_column(&source.text, offset);
+    Place { file: files.shown(file), line, column }
+}
+
+/// The error and its causes, as far as the engine knows them.
+fn chain(error: &Error) -> Vec<&Error> {
+    let mut chain = vec![error];
+    while let Some(cause) =
+        chain.last().and_then(|last| std::error::Error::source(*last)?.downcast_ref::<Error>())
+    {
+        chain.push(cause);
+    }
+    chain
+}
+
+fn spot<'f>(files: &'f Files, error: &Error) -> Option<Spot<'f>> {
+    let (file, source) = files.find(error.name()?)?;
+    let range = match error.range() {
+        Some(guarded) => source.original(guarded),
+        None => line_range(&source.text, error.line()?),
+    };
+    Some(Spot { file, source, range })
+}
+
+/// The text of a line, for errors that know no more.
+pub(in crate::template) fn line_range(text: &str, line: usize) -> Range<usize> {
+    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let shown = text[start..].lines().next().unwrap_or_default();
+    let indent = shown.len() - shown.trim_start().len();
+    start + indent..start + shown.trim_end().len().max(indent)
+}
+
+/// The places from which the first one was reached, innermost first.
+fn trail(files: &Files, spots: &[Spot]) -> Vec<Place> {
+    let mut places: Vec<Place> =
+        spots.iter().map(|spot| place(files, spot.file, spot.source, spot.range.start)).collect();
+    places.dedup();
+    places.split_off(1.min(places.len()))
+}
+
+/// What is said of an error. `text` is the expression it is about, as the author wrote it.
+fn fault_of(error: &Error, text: &str, files: &Files) -> Fault {
+    if let Some(fault) = Fault::inside(error) {
+        return fault.clone();
+    }
+    let detail = error.detail().unwrap_or_default();
+    match error.kind() {
+        ErrorKind::SyntaxError | ErrorKind::BadEscape => syntax(detail),
+        ErrorKind::OutOfFuel => over_budget("steps", &format!("{} steps", files.budget.fuel))
+            .hint("a loop that runs too long, or text that grows too large"),
+        ErrorKind::UndefinedError => undefined(detail, text),
+        ErrorKind::TemplateNotFound => missing_file(detail, files),
+        ErrorKind::InvalidOperation if detail == "recursion limit exceeded" => {
+            over_budget("recursion", &format!("a depth of {}", files.budget.recursion))
+                .hint("a macro calls itself, or a file includes itself, without an end")
+        }
+        ErrorKind::InvalidOperation if detail.starts_with("repeated ") => {
+            over_budget("output", &format!("{} bytes", files.budget.output_bytes))
+        }
+        ErrorKind::InvalidOperation => operation(detail),
+        ErrorKind::TooManyArguments | ErrorKind::MissingArgument => arguments(detail),
+        ErrorKind::UnknownFunction => Fault::new("this is no function"),
+        ErrorKind::UnknownBlock => Fault::new("there is no block of that name"),
+        ErrorKind::CannotUnpack => Fault::new("this cannot be split into several names")
+            .expected("a list with one item for each name"),
+        _ => Fault::new("this cannot be computed"),
+    }
+}
+
+fn operation(detail: &str) -> Fault {
+    if let Some(rest) = detail.strip_prefix("tried to use ") {
+        let mut words = rest.split(" operator on unsupported types ");
+        let operator = words.next().unwrap_or_default();
+        let (left, right) = words.next().unwrap_or_default().split_once(" and ").unwrap_or_default();
+        return Fault::new(format!("`{operator}` cannot combine {} and {}", in_words(left), in_words(right)));
+    }
+    if let Some(rest) = detail.strip_prefix("value of type ") {
+        return Fault::new(format!(
+            "{} cannot be sliced",
+            in_words(rest.split(' ').next().unwrap_or_default())
+        ));
+    }
+    if detail.starts_with("unable to calculate") {
+        return Fault::new("this has no result").hint("a division by zero, or a number too large");
+    }
+    if detail.ends_with("is not iterable") {
+        return Fault::new("this cannot be looped over").expected("a list or a map");
+    }
+    if detail.starts_with("cannot recurse") || detail.starts_with("cannot super") {
+        return Fault::new("this can only be called inside its loop or block");
+    }
+    if detail.starts_with("cycle in template inheritance") {
+        return Fault::new("this file extends itself");
+    }
+    Fault::new("this cannot be computed")
+}
+
+/// The engine's name of a kind in the author's words.
+fn in_words(kind: &str) -> &'static str {
+    match kind {
+        "none" => "null",
+        "bool" => "true or false",
+        "number" => "a number",
+        "string" => "text",
+        "bytes" => "bytes",
+        "sequence" | "iterator" => "a list",
+        "map" => "a map",
+        "undefined" => "nothing",
+        _ => "a function",
+    }
+}
+
+fn arguments(detail: &str) -> Fault {
+    let quoted = detail.split(['`', '\'']).nth(1);
+    match (quoted, detail) {
+        (Some(name), detail) if detail.starts_with("duplicate") => {
+            Fault::new(format!("the argument `{name}` is given twice"))
+        }
+        (Some(name), detail) if detail.starts_with("unknown") => {
+            Fault::new(format!("there is no argument `{name}`"))
+        }
+        (Some(name), _) => Fault::new(format!("the argument `{name}` is missing")),
+        (None, _) => Fault::new("this call has more arguments than its macro takes"),
+    }
+}
+
+/// "`parent.x` is undefined", or with " (from line 3)" or " (from sync.yaml:3)" behind it, or nothing.
+fn undefined(detail: &str, text: &str) -> Fault {
+    let expression = detail.split('`').nth(1).filter(|expression| !expression.contains("(...)"));
+    let expression = expression.unwrap_or(text);
+    let fault = match text.contains(" if ") && !text.contains(" else ") {
+        true => {
+            Fault::new(format!("`{text}` has no value here")).hint("add `else` to say what it is otherwise")
+        }
+        false => Fault::new(format!("`{expression}` is absent"))
+            .hint("where it may be missing, write `| default(…)`"),
+    };
+    match detail.split("from ").nth(1) {
+        Some(from) => fault.found(format!("it was left absent in {}", from.trim_end_matches(')'))),
+        None => fault,
+    }
+}
+
+fn missing_file(detail: &str, files: &Files) -> Fault {
+    let name = detail.split('"').nth(1).unwrap_or_default();
+    unknown_file(name, files)
+}
+
+pub(in crate::template) fn unknown_file(name: &str, files: &Files) -> Fault {
+    let fault = Fault::new(format!("there is no file `{name}`"));
+    match nearest(name, files.names()) {
+        Some(near) => fault.hint(format!("did you mean `{near}`?")),
+        None => fault.hint("paths are those below the hooks folder, or beside this file"),
+    }
+}
+
+pub(in crate::template) fn syntax(detail: &str) -> Fault {
+    if let Some((found, expected)) =
+        detail.strip_prefix("unexpected ").and_then(|rest| rest.split_once(", expected "))
+    {
+        return Fault::new("this is not a Jinja expression").found(token(found)).expected(token(expected));
+    }
+    match detail {
+        "unexpected end of input" | "unexpected end of string" => Fault::new("this does not end"),
+        _ => Fault::new(format!("this is not Jinja: {detail}")),
+    }
+}
+
+fn token(name: &str) -> String {
+    match name {
+        "end of block" => "`%}`".into(),
+        "end of variable block" => "`}}`".into(),
+        "start of block" => "`{%`".into(),
+        "start of variable block" => "`{{`".into(),
+        "identifier" => "a name".into(),
+        "end of input" => "the end of the file".into(),
+        other => other.to_string(),
+    }
+}
+
+/// The argument or operand that a fault is about.
+fn subject(spot: &Spot, fault: &Fault, error: &Error) -> Option<Range<usize>> {
+    let absent = error.detail().filter(|_| error.kind() == ErrorKind::UndefinedError);
+    let subject = match absent.and_then(|detail| detail.split('`').nth(1)) {
+        Some(expression) => Subject::Text(expression.to_string()),
+        None => fault.subject.clone(),
+    };
+    spot.source.argument(&spot.range, &subject)
+}

@@ -1,0 +1,486 @@
+//! A template's source: what is checked before it ever runs, and the guards that are put around its expressions.
+//!
+//! The engine compiles the guarded text, so its offsets are those of the guarded text; `Source::original` leads back.
+//! Guards add no line, and nothing outside of expressions.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use minijinja::machinery::ast::{BinOpKind, Call, CallArg, Expr, Macro, Spanned, Stmt, UnaryOpKind};
+use minijinja::machinery::{Span, parse};
+use minijinja::syntax::SyntaxConfig;
+
+use crate::template::fault::Subject;
+use crate::template::operator::Guard;
+use crate::template::placeholder::OPEN;
+
+/// One file of a library.
+#[derive(Debug)]
+pub(in crate::template) struct Source {
+    /// As the author wrote it.
+    pub text: String,
+    /// What the engine compiles.
+    pub guarded: String,
+    insertions: Vec<Insertion>,
+    /// Names that this file gives to variables, macros and modules.
+    pub assigned: BTreeSet<String>,
+    /// Names that must exist, with where they are used.
+    pub uses: Vec<Use>,
+    /// Filters, tests and calls.
+    calls: Vec<CallSite>,
+}
+
+/// A filter, a test or a call: the engine's own range of it, and its arguments.
+#[derive(Debug)]
+struct CallSite {
+    range: Range<usize>,
+    /// By position, then by name; the operand of a filter or a test is the first.
+    arguments: Vec<(Option<String>, Range<usize>)>,
+}
+
+/// A piece of a guard.
+#[derive(Debug)]
+struct Insertion {
+    /// In the author's text.
+    offset: usize,
+    /// In the guarded text.
+    guarded: usize,
+    text: &'static str,
+    /// What the guard is about, in the author's text.
+    subject: Range<usize>,
+}
+
+/// A name and what it is used as.
+#[derive(Debug)]
+pub(in crate::template) struct Use {
+    pub kind: Kind,
+    pub name: String,
+    pub range: Range<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::template) enum Kind {
+    Variable,
+    Function,
+    Filter,
+    Test,
+    File,
+    /// Something of Jinja that has no meaning here.
+    Refused(&'static str),
+}
+
+impl Source {
+    /// Reads `text`; the error is the engine's own, about the author's text.
+    pub(in crate::template) fn read(
+        name: &str,
+        text: String,
+        syntax: SyntaxConfig,
+        functions: &BTreeSet<&'static str>,
+    ) -> Result<Source, minijinja::Error> {
+        let mut walk = Walk {
+            functions,
+            insertions: Vec::new(),
+            assigned: BTreeSet::new(),
+            uses: Vec::new(),
+            calls: Vec::new(),
+            modules: BTreeSet::new(),
+        };
+        let tree = parse(&text, name, syntax)?;
+        walk.statement(&tree);
+        if let Some(at) = text.find(OPEN) {
+            walk.refuse("the character U+E000", at..at + OPEN.len_utf8());
+        }
+        let Walk { mut insertions, assigned, uses, calls, .. } = walk;
+        insertions.sort_by_key(|insertion| insertion.offset);
+        let guarded = insert(&text, &mut insertions);
+        Ok(Source { guarded, insertions, assigned, uses, calls, text })
+    }
+
+    /// A text that is no template.
+    pub(in crate::template) fn plain(text: String) -> Source {
+        Source {
+            guarded: text.clone(),
+            text,
+            insertions: Vec::new(),
+            assigned: BTreeSet::new(),
+            uses: Vec::new(),
+            calls: Vec::new(),
+        }
+    }
+
+    /// The range of the author's text that a range of the guarded text is about.
+    pub(in crate::template) fn original(&self, guarded: Range<usize>) -> Range<usize> {
+        if let Some(guard) = self.insertion_at(guarded.start) {
+            return guard.subject.clone();
+        }
+        let start = self.original_offset(guarded.start);
+        start..self.original_offset(guarded.end).max(start)
+    }
+
+    /// The argument of the call at `call` that a fault is about.
+    pub(in crate::template) fn argument(
+        &self,
+        call: &Range<usize>,
+        subject: &Subject,
+    ) -> Option<Range<usize>> {
+        let arguments = &self.calls.iter().find(|site| site.range == *call)?.arguments;
+        let found = match subject {
+            Subject::Whole => None,
+            Subject::Argument(index) => arguments.get(*index),
+            Subject::Named(name) => arguments.iter().find(|(known, _)| known.as_ref() == Some(name)),
+            Subject::Text(text) => {
+                arguments.iter().find(|(_, range)| self.text.get(range.clone()) == Some(text))
+            }
+        };
+        found.map(|(_, range)| range.clone())
+    }
+
+    fn insertion_at(&self, guarded: usize) -> Option<&Insertion> {
+        let before = self.insertions.partition_point(|insertion| insertion.guarded <= guarded);
+        let insertion = self.insertions.get(before.checked_sub(1)?)?;
+        let is_name = insertion.text.starts_with([')', '|']);
+        (is_name && guarded < insertion.guarded + insertion.text.len()).then_some(insertion)
+    }
+
+    pub(in crate::template) fn original_offset(&self, guarded: usize) -> usize {
+        let before = self.insertions.partition_point(|insertion| insertion.guarded < guarded);
+        let added: usize = self.insertions[..before].iter().map(|insertion| insertion.text.len()).sum();
+        match before.checked_sub(1).map(|last| &self.insertions[last]) {
+            Some(last) if guarded < last.guarded + last.text.len() => last.offset,
+            _ => guarded - added,
+        }
+    }
+}
+
+/// Writes the guarded text, and notes where each piece went.
+fn insert(text: &str, insertions: &mut [Insertion]) -> String {
+    let mut guarded = String::with_capacity(text.len() * 2);
+    let mut done = 0;
+    for insertion in insertions {
+        guarded.push_str(&text[done..insertion.offset]);
+        done = insertion.offset;
+        insertion.guarded = guarded.len();
+        guarded.push_str(insertion.text);
+    }
+    guarded.push_str(&text[done..]);
+    guarded
+}
+
+/// A walk over a template's tree.
+struct Walk<'f> {
+    /// What the environment can call: no macros.
+    functions: &'f BTreeSet<&'static str>,
+    insertions: Vec<Insertion>,
+    assigned: BTreeSet<String>,
+    uses: Vec<Use>,
+    calls: Vec<CallSite>,
+    modules: BTreeSet<String>,
+}
+
+impl Walk<'_> {
+    fn statements(&mut self, statements: &[Stmt]) {
+        for statement in statements {
+            self.statement(statement);
+        }
+    }
+
+    fn statement(&mut self, statement: &Stmt) {
+        match statement {
+            Stmt::Template(template) => self.statements(&template.children),
+            Stmt::EmitExpr(emit) => self.expression(&emit.expr),
+            Stmt::EmitRaw(_) | Stmt::Continue(_) | Stmt::Break(_) => {}
+            Stmt::ForLoop(each) => {
+                self.target(&each.target);
+                self.guarded(&each.iter, Guard::Items);
+                each.filter_expr.iter().for_each(|filter| self.expression(filter));
+                self.statements(&each.body);
+                self.statements(&each.else_body);
+            }
+            Stmt::IfCond(condition) => {
+                self.expression(&condition.expr);
+                self.statements(&condition.true_body);
+                self.statements(&condition.false_body);
+            }
+            Stmt::WithBlock(with) => {
+                for (target, value) in &with.assignments {
+                    self.target(target);
+                    self.expression(value);
+                }
+                self.statements(&with.body);
+            }
+            Stmt::Set(set) => {
+                self.target(&set.target);
+                self.kept(&set.expr, matches!(set.target, Expr::GetAttr(_)));
+            }
+            Stmt::SetBlock(set) => {
+                self.target(&set.target);
+                set.filter.iter().for_each(|filter| self.expression(filter));
+                self.statements(&set.body);
+            }
+            Stmt::AutoEscape(block) => self.refuse("`autoescape`", range(block.span())),
+            Stmt::FilterBlock(block) => {
+                self.expression(&block.filter);
+                self.statements(&block.body);
+            }
+            Stmt::Block(block) => self.statements(&block.body),
+            Stmt::Import(import) => {
+                self.target(&import.name);
+                if let Expr::Var(name) = &import.name {
+                    self.modules.insert(name.id.to_string());
+                }
+                self.file(&import.expr, false);
+            }
+            Stmt::FromImport(import) => {
+                for (name, alias) in &import.names {
+                    self.target(alias.as_ref().unwrap_or(name));
+                }
+                self.file(&import.expr, false);
+            }
+            Stmt::Extends(extends) => self.file(&extends.name, false),
+            Stmt::Include(include) => self.file(&include.name, include.ignore_missing),
+            Stmt::Macro(declared) => self.declaration(declared),
+            Stmt::CallBlock(block) => {
+                self.call(&block.call);
+                self.declaration(&block.macro_decl);
+            }
+            Stmt::Do(statement) => self.call(&statement.call),
+        }
+    }
+
+    fn declaration(&mut self, declared: &Spanned<Macro>) {
+        self.assigned.insert(declared.name.to_string());
+        declared.args.iter().for_each(|argument| self.target(argument));
+        declared.defaults.iter().for_each(|default| self.expression(default));
+        self.statements(&declared.body);
+    }
+
+    /// Notes the names that an assignment gives.
+    fn target(&mut self, target: &Expr) {
+        match target {
+            Expr::Var(name) => {
+                self.assigned.insert(name.id.to_string());
+            }
+            Expr::List(list) => list.items.iter().for_each(|item| self.target(item)),
+            Expr::Tuple(tuple) => tuple.items.iter().for_each(|item| self.target(item)),
+            other => self.expression(other),
+        }
+    }
+
+    fn file(&mut self, name: &Expr, may_be_missing: bool) {
+        match name {
+            Expr::Const(constant) if !may_be_missing => {
+                if let Some(file) = constant.value.as_str() {
+                    self.note(Kind::File, file, range(constant.span()));
+                }
+            }
+            Expr::Const(_) | Expr::List(_) => self.expression(name),
+            _ => self.guarded(name, Guard::Operand),
+        }
+    }
+
+    /// What is kept in a variable. Plain look-ups cannot grow.
+    fn kept(&mut self, value: &Expr, in_namespace: bool) {
+        match value {
+            Expr::Const(_) => {}
+            Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) if !in_namespace => self.expression(value),
+            _ if in_namespace => self.guarded(value, Guard::Stored),
+            _ => self.guarded(value, Guard::Kept),
+        }
+    }
+
+    fn expression(&mut self, expression: &Expr) {
+        match expression {
+            Expr::Var(name) => self.note(Kind::Variable, name.id, range(name.span())),
+            Expr::Const(_) => {}
+            Expr::Slice(slice) => {
+                self.guarded(&slice.expr, Guard::Operand);
+                for bound in [&slice.start, &slice.stop, &slice.step].into_iter().flatten() {
+                    self.guarded(bound, Guard::Operand);
+                }
+            }
+            Expr::UnaryOp(operation) => match operation.op {
+                UnaryOpKind::Not => self.expression(&operation.expr),
+                UnaryOpKind::Neg => self.guarded(&operation.expr, Guard::Operand),
+            },
+            Expr::BinOp(operation) => {
+                let (left, right) = guards_of(operation.op);
+                self.operand(&operation.left, left);
+                self.operand(&operation.right, right);
+            }
+            Expr::Compare(comparison) => {
+                self.guarded(&comparison.expr, Guard::Operand);
+                comparison.ops.iter().for_each(|operation| self.guarded(&operation.expr, Guard::Operand));
+            }
+            Expr::IfExpr(choice) => {
+                self.expression(&choice.test_expr);
+                self.expression(&choice.true_expr);
+                choice.false_expr.iter().for_each(|other| self.expression(other));
+            }
+            Expr::Filter(filter) => {
+                self.note(Kind::Filter, filter.name, name_in(range(filter.span()), filter.name));
+                let lenient = matches!(filter.name, "default" | "d");
+                filter.expr.iter().for_each(|operand| self.lenient(operand, lenient));
+                self.call_site(filter.span(), filter.expr.as_ref(), &filter.args);
+            }
+            Expr::Test(test) => {
+                self.note(Kind::Test, test.name, name_in(range(test.span()), test.name));
+                self.lenient(&test.expr, matches!(test.name, "defined" | "undefined"));
+                self.call_site(test.span(), Some(&test.expr), &test.args);
+            }
+            Expr::GetAttr(lookup) => self.expression(&lookup.expr),
+            Expr::GetItem(lookup) => {
+                match &lookup.expr {
+                    Expr::Var(_) | Expr::Call(_) => self.guarded(&lookup.expr, Guard::Settled),
+                    other => self.expression(other),
+                }
+                self.guarded(&lookup.subscript_expr, Guard::Operand);
+            }
+            Expr::Call(call) => self.call(call),
+            Expr::List(list) => list.items.iter().for_each(|item| self.expression(item)),
+            Expr::Tuple(tuple) => tuple.items.iter().for_each(|item| self.expression(item)),
+            Expr::Map(map) => {
+                map.keys.iter().for_each(|key| self.guarded(key, Guard::Operand));
+                map.values.iter().for_each(|value| self.expression(value));
+            }
+        }
+    }
+
+    /// An operand that may be a name which does not exist.
+    fn lenient(&mut self, operand: &Expr, lenient: bool) {
+        if !(lenient && matches!(operand, Expr::Var(_))) {
+            self.expression(operand);
+        }
+    }
+
+    fn operand(&mut self, operand: &Expr, guard: Option<Guard>) {
+        match guard {
+            Some(guard) => self.guarded(operand, guard),
+            None => self.expression(operand),
+        }
+    }
+
+    fn call(&mut self, call: &Spanned<Call>) {
+        match &call.expr {
+            Expr::Var(name) if matches!(name.id, "loop" | "super") => {}
+            Expr::Var(name) => {
+                self.note(Kind::Function, name.id, range(name.span()));
+                if !self.functions.contains(name.id) {
+                    self.guard(&call.expr, Guard::Callee);
+                }
+            }
+            Expr::GetAttr(lookup) => match &lookup.expr {
+                Expr::Var(base) if base.id == "self" => {}
+                Expr::Var(base) if self.modules.contains(base.id) => self.guard(&call.expr, Guard::Callee),
+                base => self.expression(base),
+            },
+            other => self.expression(other),
+        }
+        self.call_site(call.span(), None, &call.args);
+    }
+
+    fn call_site(&mut self, span: Span, operand: Option<&Expr>, arguments: &[CallArg]) {
+        let mut noted: Vec<_> = operand.map(|operand| (None, range_of(operand))).into_iter().collect();
+        for argument in arguments {
+            let (name, value) = match argument {
+                CallArg::Kwarg(name, value) => (Some(name.to_string()), value),
+                CallArg::Pos(value) | CallArg::PosSplat(value) | CallArg::KwargSplat(value) => (None, value),
+            };
+            match argument {
+                CallArg::PosSplat(_) => self.guarded(value, Guard::Items),
+                CallArg::KwargSplat(_) => self.guarded(value, Guard::Operand),
+                CallArg::Pos(_) | CallArg::Kwarg(..) => self.expression(value),
+            }
+            noted.push((name, range_of(value)));
+        }
+        self.calls.push(CallSite { range: range(span), arguments: noted });
+    }
+
+    /// Walks into an operand, and guards it unless its value is certain to be there.
+    fn guarded(&mut self, operand: &Expr, guard: Guard) {
+        self.expression(operand);
+        let certain = match operand {
+            Expr::Const(_) => guard != Guard::Items,
+            Expr::Test(_) | Expr::Compare(_) => guard == Guard::Operand,
+            Expr::BinOp(operation) => {
+                guard == Guard::Operand
+                    && !matches!(operation.op, BinOpKind::ScAnd | BinOpKind::ScOr | BinOpKind::Add)
+            }
+            _ => false,
+        };
+        if !certain {
+            self.guard(operand, guard);
+        }
+    }
+
+    fn guard(&mut self, operand: &Expr, guard: Guard) {
+        let subject = range_of(operand);
+        let (open, close) = match operand {
+            Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) | Expr::Call(_) => ("(", closing(guard).1),
+            _ => ("((", closing(guard).0),
+        };
+        for (offset, text) in [(subject.start, open), (subject.end, close)] {
+            self.insertions.push(Insertion { offset, guarded: 0, text, subject: subject.clone() });
+        }
+    }
+
+    fn note(&mut self, kind: Kind, name: &str, range: Range<usize>) {
+        self.uses.push(Use { kind, name: name.to_string(), range });
+    }
+
+    fn refuse(&mut self, what: &'static str, range: Range<usize>) {
+        self.note(Kind::Refused(what), "", range);
+    }
+}
+
+/// What follows an operand in two parentheses, and in one.
+fn closing(guard: Guard) -> (&'static str, &'static str) {
+    match guard {
+        Guard::Operand => (")|__operand)", "|__operand)"),
+        Guard::Text => (")|__text)", "|__text)"),
+        Guard::Container => (")|__container)", "|__container)"),
+        Guard::Items => (")|__items)", "|__items)"),
+        Guard::Settled => (")|__settled)", "|__settled)"),
+        Guard::Kept => (")|__kept)", "|__kept)"),
+        Guard::Stored => (")|__stored)", "|__stored)"),
+        Guard::Callee => (")|__callee)", "|__callee)"),
+    }
+}
+
+fn guards_of(operation: BinOpKind) -> (Option<Guard>, Option<Guard>) {
+    match operation {
+        BinOpKind::ScAnd | BinOpKind::ScOr => (None, None),
+        BinOpKind::In => (Some(Guard::Operand), Some(Guard::Container)),
+        BinOpKind::Concat => (Some(Guard::Text), Some(Guard::Text)),
+        _ => (Some(Guard::Operand), Some(Guard::Operand)),
+    }
+}
+
+fn range(span: Span) -> Range<usize> {
+    span.start_offset as usize..span.end_offset as usize
+}
+
+/// A filter's span begins at its name.
+fn name_in(range: Range<usize>, name: &str) -> Range<usize> {
+    range.start..(range.start + name.len()).min(range.end)
+}
+
+/// The text of an expression. The engine's spans end right, but many begin late: the first operand tells better.
+/// Parentheses around the whole are left out.
+fn range_of(expression: &Expr) -> Range<usize> {
+    let own = range(expression.span());
+    let first = match expression {
+        Expr::Slice(slice) => range_of(&slice.expr),
+        Expr::BinOp(operation) => range_of(&operation.left),
+        Expr::Compare(comparison) => range_of(&comparison.expr),
+        Expr::IfExpr(choice) => range_of(&choice.true_expr),
+        Expr::Filter(filter) => filter.expr.as_ref().map_or(own.clone(), range_of),
+        Expr::Test(test) => range_of(&test.expr),
+        Expr::GetAttr(lookup) => range_of(&lookup.expr),
+        Expr::GetItem(lookup) => range_of(&lookup.expr),
+        Expr::Call(call) => range_of(&call.expr),
+        Expr::UnaryOp(_) | Expr::Var(_) | Expr::Const(_) | Expr::List(_) | Expr::Tuple(_) | Expr::Map(_) => {
+            own.clone()
+        }
+    };
+    first.start..own.end.max(first.end)
+}
