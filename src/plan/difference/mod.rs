@@ -6,8 +6,9 @@
 //! Nobody else can change a field that we own without taking it from us, so a field that is ours and holds what we want
 //! is settled.
 //!
-//! The server fills in defaults, which is no difference. Where a default cannot be told from an entry that we dropped (inside
-//! a value that is owned as a whole), it counts as a default, except in maps whose keys a user chooses.
+//! The server fills in defaults, which is no difference. Inside a value that is owned as a whole a default cannot be told
+//! from an entry that we dropped, unless it is one of those known here; it then counts as a difference. At worst that
+//! costs one write that changes nothing: what the server leaves after it is remembered (`plan::memory`).
 
 mod owned;
 mod path;
@@ -47,6 +48,22 @@ const BUILT_IN_GROUPS: [&str; 22] = [
     "scheduling.k8s.io",
     "storage.k8s.io",
     "storagemigration.k8s.io",
+];
+
+/// Texts that defaults of built-in kinds put into values that have one owner.
+const FILLED_IN: [(&str, &str); 12] = [
+    ("allocationMode", "ExactCount"),
+    ("apiGroup", "rbac.authorization.k8s.io"),
+    ("apiVersion", "v1"),
+    ("divisor", "0"),
+    ("kind", "PersistentVolumeClaim"),
+    ("matchPolicy", "Equivalent"),
+    ("name", ""),
+    ("pathType", "ImplementationSpecific"),
+    ("protocol", "TCP"),
+    ("scope", "*"),
+    ("status", "True"),
+    ("volumeMode", "Filesystem"),
 ];
 
 /// Keys that tell the items of a list apart where no record of ours says which do.
@@ -411,10 +428,12 @@ impl Walk {
 
     /// A value that the record names whole.
     fn whole(&mut self, wanted: &Value, live: Option<&Value>, at: At) {
-        if live.is_none() && may_be_left_out(wanted, at.typed) {
-            return;
+        match (wanted, live) {
+            (wanted, None) if may_be_left_out(wanted, at.typed) => {}
+            // Others may add to most maps that we want empty, and the record looks the same for those where not.
+            (Value::Object(wanted), Some(Value::Object(_))) if wanted.is_empty() && !is_selector(at) => {}
+            _ => self.content(wanted, live, at),
         }
-        self.content(wanted, live, at);
     }
 
     /// A value that is wanted and not in the record.
@@ -474,12 +493,16 @@ impl Walk {
                 }
             }
         }
-        // An empty map is named whole in the record even where others may add to it.
-        let shared = matches!(at.path.field(), Some("labels" | "annotations" | "data" | "binaryData"));
-        let exact =
-            at.region == Region::Choices && at.ownership == Ownership::Ours && !(shared && wanted.is_empty());
-        if exact && matched < live.len() {
-            for (name, have) in live.iter().filter(|(name, _)| !wanted.contains_key(*name)) {
+        if at.ownership == Ownership::Ours && matched < live.len() {
+            self.extras(wanted, live, at);
+        }
+    }
+
+    /// Entries that are in a map which is ours whole, and not wanted.
+    fn extras(&mut self, wanted: &Map<String, Value>, live: &Map<String, Value>, at: At) {
+        for (name, have) in live.iter().filter(|(name, _)| !wanted.contains_key(*name)) {
+            let filled = self.built_in && at.region != Region::Choices && filled_in(name, have, live, at);
+            if !filled && !have.is_null() {
                 let path = at.path.below(Step::Field(name));
                 self.found(At { path: &path, ..at }, Cause::Value, None, Some(have));
             }
@@ -644,14 +667,36 @@ fn admitted(wanted: &[Value], live: &[Value]) -> bool {
 fn chosen_by_users(field: &str, built_in: bool) -> bool {
     match field {
         "labels" | "annotations" | "matchLabels" | "nodeSelector" => true,
-        "data" | "stringData" | "binaryData" | "selector" | "parameters" => built_in,
-        _ => false,
+        "data" | "stringData" | "binaryData" | "parameters" => built_in,
+        field => built_in && field.ends_with("elector"),
     }
 }
 
 /// Whether a map of a built-in kind holds quantities by resource.
 fn holds_amounts(field: &str) -> bool {
     matches!(field, "limits" | "requests" | "capacity" | "allocatable" | "hard" | "used" | "podFixed")
+}
+
+/// Whether a map picks objects. Such maps have one owner, however few entries they have.
+fn is_selector(at: At) -> bool {
+    at.path.field().is_some_and(|field| field == "matchLabels" || field.ends_with("elector"))
+}
+
+/// Whether a built-in kind's server-side defaults put this entry into a live map that has one owner.
+fn filled_in(field: &str, value: &Value, live: &Map<String, Value>, at: At) -> bool {
+    match (field, value) {
+        ("namespaceSelector" | "objectSelector", value) => is_empty(value),
+        // Claim templates of a StatefulSet carry what a claim of its own would.
+        ("status", Value::Object(_)) => true,
+        ("apiVersion", _) if !matches!(at.path.field(), None | Some("fieldRef")) => false,
+        // A LimitRange's defaults follow from its limits.
+        ("default", value) => live.get("max") == Some(value),
+        ("defaultRequest", value) => ["default", "min"].iter().any(|field| live.get(*field) == Some(value)),
+        ("count", Value::Number(number)) => number.as_i64() == Some(1),
+        ("expirationSeconds", Value::Number(number)) => number.as_i64() == Some(3600),
+        (field, Value::String(text)) => FILLED_IN.contains(&(field, text)),
+        _ => false,
+    }
 }
 
 /// What says which object it is. No manager owns these.
