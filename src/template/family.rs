@@ -20,14 +20,24 @@ pub(in crate::template) type Groups = BTreeMap<String, BTreeMap<String, Json>>;
 pub(in crate::template) struct Family {
     name: String,
     groups: Arc<Data>,
+    kinds: Kinds,
+}
+
+/// Which of the declared kinds have a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::template) enum Kinds {
+    /// Every one, as the protocol has it: another kind is a slip of the author.
+    All,
+    /// Those with objects: of another kind there is none.
+    Some,
 }
 
 impl Family {
-    pub(in crate::template) fn value(name: &str, groups: Groups) -> Value {
+    pub(in crate::template) fn value(name: &str, groups: Groups, kinds: Kinds) -> Value {
         let groups = groups.into_iter().map(|(kind, objects)| (kind, objects.into_iter().collect::<Json>()));
         let data = data::from_json(groups.collect(), name);
         let groups = data.downcast_object::<Data>().expect("a JSON object becomes data");
-        Value::from_object(Family { name: name.to_string(), groups })
+        Value::from_object(Family { name: name.to_string(), groups, kinds })
     }
 
     /// `find(kind, name, namespace=)`: one object, or absence.
@@ -76,14 +86,14 @@ impl Family {
         })
     }
 
-    /// The objects of a kind written as `Job` or `Job.batch/v1`; `None` where nothing at all is declared.
+    /// The objects of a kind written as `Job` or `Job.batch/v1`; `None` where it is not known to be undeclared.
     fn group(&self, method: &str, kind: &str) -> Result<Option<Arc<Data>>, Fault> {
         let known = self.groups.keys();
         let matches: Vec<_> =
             known.iter().copied().filter(|group| *group == kind || bare_kind(group) == kind).collect();
         match matches[..] {
             [group] => Ok(self.groups.field(group).downcast_object::<Data>()),
-            [] if known.is_empty() => Ok(None),
+            [] if known.is_empty() || self.kinds == Kinds::Some => Ok(None),
             [] => Err(self.unknown_kind(method, kind, &known)),
             [..] => Err(Fault::new(format!("`{kind}` is more than one kind in `{}`", self.name))
                 .expected(listed(&matches))

@@ -11,7 +11,7 @@ use minijinja::{Error, State};
 use serde_json::Value as Json;
 
 use crate::template::data;
-use crate::template::family::{Family, Groups};
+use crate::template::family::{Family, Groups, Kinds};
 use crate::template::fault::Fault;
 
 /// What a template can see, by name.
@@ -40,7 +40,12 @@ impl Context {
 
     /// Gives the template grouped objects under `name`, with `.find(kind, name)` and `.list(kind)`.
     pub(crate) fn set_family(&mut self, name: &str, groups: Groups) {
-        self.names.insert(name.to_string(), Family::value(name, groups));
+        self.names.insert(name.to_string(), Family::value(name, groups, Kinds::All));
+    }
+
+    /// The same from a fixture, which names the objects that it needs and not every kind that is declared.
+    pub(crate) fn set_partial_family(&mut self, name: &str, groups: Groups) {
+        self.names.insert(name.to_string(), Family::value(name, groups, Kinds::Some));
     }
 
     pub(in crate::template) fn into_root(mut self, budget: &Budget) -> (Value, Run) {

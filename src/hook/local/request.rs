@@ -65,8 +65,9 @@ impl Request {
         let now = time(&mut fields)?.unwrap_or(now);
         let entropy = seed(&mut fields)?.unwrap_or(entropy);
         let mut context = Context::new(now, entropy);
-        context.set_family("children", family(&mut fields, children_field, &namespace)?);
-        context.set_family("related", family(&mut fields, "related", &namespace)?);
+        context.set("now", Value::String(now.to_string()));
+        set_family(&mut context, "children", fields.swap_remove(children_field), children_field, &namespace)?;
+        set_family(&mut context, "related", fields.swap_remove("related"), "related", &namespace)?;
         context.set("finalizing", finalizing(&mut fields, call)?);
         context.set("parent", parent);
         if let Some(controller) = fields.swap_remove("controller") {
@@ -175,17 +176,27 @@ fn finalizing(fields: &mut Map<String, Value>, call: Call) -> Result<Value, Prob
     }
 }
 
-/// Observed objects, grouped as the protocol groups them or as a plain list.
-fn family(fields: &mut Map<String, Value>, name: &str, namespace: &str) -> Result<Family, Problem> {
-    match fields.swap_remove(name) {
-        None | Some(Value::Null) => Ok(Family::new()),
-        Some(Value::Object(groups)) => groups
-            .into_iter()
-            .map(|(kind, group)| Ok((kind.clone(), group_of(name, &kind, group)?)))
-            .collect(),
-        Some(Value::Array(objects)) => grouped(name, objects, namespace),
-        Some(other) => Err(wrong_type(name, "objects by kind and name, or a list of objects", &other)),
+/// Observed objects: grouped as the protocol groups them, which names every declared kind, or as a fixture's plain list.
+fn set_family(
+    context: &mut Context,
+    name: &str,
+    given: Option<Value>,
+    field: &str,
+    namespace: &str,
+) -> Result<(), Problem> {
+    match given {
+        None | Some(Value::Null) => context.set_partial_family(name, Family::new()),
+        Some(Value::Array(objects)) => context.set_partial_family(name, grouped(field, objects, namespace)?),
+        Some(Value::Object(groups)) => context.set_family(name, groups_of(field, groups)?),
+        Some(other) => {
+            return Err(wrong_type(field, "objects by kind and name, or a list of objects", &other));
+        }
     }
+    Ok(())
+}
+
+fn groups_of(field: &str, groups: Map<String, Value>) -> Result<Family, Problem> {
+    groups.into_iter().map(|(kind, group)| Ok((kind.clone(), group_of(field, &kind, group)?))).collect()
 }
 
 fn group_of(name: &str, kind: &str, group: Value) -> Result<BTreeMap<String, Value>, Problem> {
