@@ -106,7 +106,7 @@ fn from_yaml(state: &mut State, arguments: &Arguments) -> Result<Value, Error> {
     }
 }
 
-/// One word for a POSIX shell, whatever is in it.
+/// One word for a POSIX shell, whatever is in it. A word that no shell reads any meaning into stays as it is.
 fn shell_quote(state: &mut State, arguments: &Arguments) -> Result<Value, Error> {
     let bytes = arguments.scalar("value", "quote each word by itself")?;
     pay(state, bytes.len())?;
@@ -116,5 +116,9 @@ fn shell_quote(state: &mut State, arguments: &Arguments) -> Result<Value, Error>
     if text.contains('\0') {
         return Err(refuse("a NUL character").into());
     }
-    Ok(format!("'{}'", text.replace('\'', r"'\''")).into())
+    let plain = |c: char| c.is_ascii_alphanumeric() || "@%+:,./_-".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => Ok(text.into()),
+        false => Ok(format!("'{}'", text.replace('\'', r"'\''")).into()),
+    }
 }
