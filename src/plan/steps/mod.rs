@@ -257,3 +257,6 @@ impl Known {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
