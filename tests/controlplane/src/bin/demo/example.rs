@@ -7,7 +7,7 @@ use controlplane::ControlPlane;
 use serde_json::Value;
 
 use crate::ending::output;
-use crate::kinds::{Kinds, files, objects};
+use crate::kinds::{Kinds, objects};
 
 pub struct Example {
     kind: String,
@@ -28,17 +28,15 @@ pub fn apply(
     root: &Path,
     namespace: &str,
 ) -> Result<Vec<Example>, String> {
-    let mut examples = Vec::new();
-    for file in files(&root.join("examples"), |file| file)? {
-        let mut apply = plane.kubectl();
-        apply
-            .args(["apply", "--server-side", "--output=json", "--namespace", namespace, "--filename"])
-            .arg(&file);
-        let applied = output(&mut apply).map_err(|problem| format!("{}: {problem}", file.display()))?;
-        examples.extend(objects(&applied).iter().filter_map(|object| Example::of(object, kinds)));
-    }
+    let folder = root.join("examples");
+    let mut apply = plane.kubectl();
+    apply
+        .args(["apply", "--server-side", "--output=json", "--namespace", namespace, "--filename"])
+        .arg(&folder);
+    let applied = objects(&output(&mut apply)?);
+    let examples: Vec<Example> = applied.iter().filter_map(|object| Example::of(object, kinds)).collect();
     match examples.is_empty() {
-        true => Err(format!("no object of the operators' kinds in {}", root.join("examples").display())),
+        true => Err(format!("no object of the operators' kinds in {}", folder.display())),
         false => Ok(examples),
     }
 }

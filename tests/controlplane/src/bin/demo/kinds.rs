@@ -22,7 +22,7 @@ struct Kind {
 impl Kinds {
     /// Applies every `hooks/*/crd.yaml` and waits until the API server serves them all.
     pub fn install(plane: &ControlPlane, root: &Path) -> Result<Kinds, String> {
-        let files = files(&root.join("hooks"), |folder| folder.join("crd.yaml"))?;
+        let files = files(&root.join("hooks"))?;
         if files.is_empty() {
             return Err(format!("no crd.yaml in any folder of {}", root.join("hooks").display()));
         }
@@ -85,12 +85,12 @@ fn wait_until_served(plane: &ControlPlane, kind: &Kind) -> Result<(), String> {
     }
 }
 
-/// What `pick` makes of every entry of a folder, where such a file is, in name order.
-pub fn files(folder: &Path, pick: impl Fn(PathBuf) -> PathBuf) -> Result<Vec<PathBuf>, String> {
+/// The `crd.yaml` of every folder below `hooks`, in name order.
+fn files(hooks: &Path) -> Result<Vec<PathBuf>, String> {
     let entries =
-        std::fs::read_dir(folder).map_err(|error| format!("reading {}: {error}", folder.display()))?;
-    let picked = entries.flatten().map(|entry| pick(entry.path()));
-    let mut files: Vec<PathBuf> = picked.filter(|file| file.is_file()).collect();
+        std::fs::read_dir(hooks).map_err(|error| format!("reading {}: {error}", hooks.display()))?;
+    let candidates = entries.flatten().map(|entry| entry.path().join("crd.yaml"));
+    let mut files: Vec<PathBuf> = candidates.filter(|file| file.is_file()).collect();
     files.sort();
     Ok(files)
 }
