@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 
 use jiff::{SignedDuration, Timestamp};
-use minijinja::value::{Kwargs, Value, ValueKind};
+use minijinja::value::{Kwargs, Value};
 use minijinja::{Error, State};
 use serde_json::Value as Json;
 
@@ -18,7 +18,7 @@ use crate::schedule::zone::Zone;
 use crate::template::fault::Fault;
 use crate::template::functions::time::parse_time;
 use crate::template::render::inputs;
-use crate::template::value::to_json;
+use crate::template::value::{kind, to_json, to_text};
 
 /// A function that templates call as `name(value, …)` or `value | name(…)`.
 #[derive(Clone, Copy)]
@@ -225,13 +225,13 @@ impl Arguments {
 
     /// The text of a scalar, or the bytes of a byte string; what has no plain text is refused.
     pub(super) fn scalar(&self, name: &str, hint: &str) -> Result<Vec<u8>, Fault> {
-        const EXPECTED: &str = "text, a number or a boolean";
+        const EXPECTED: &str = "text, a number, true or false";
         let value = self.required(name, EXPECTED)?;
         if let Some(bytes) = value.as_bytes() {
             return Ok(bytes.to_vec());
         }
         let refuse = || self.refuse(name).found(kind(value)).expected(EXPECTED).hint(hint);
-        scalar_text(value).map(String::into_bytes).ok_or_else(refuse)
+        to_text(value).map(String::into_bytes).map_err(|_| refuse())
     }
 
     pub(super) fn json(&self, name: &str) -> Result<Json, Error> {
@@ -243,30 +243,6 @@ const A_TIME: &str = "a time such as `2026-11-30T17:00:00Z`";
 const A_SCHEDULE: &str = "a schedule such as `0 7 * * *` or `@daily`";
 const A_ZONE: &str = "a time zone such as `Europe/Berlin`";
 const A_DURATION: &str = "a duration such as `90s`, `1h30m` or `1.5h`";
-
-/// What a person calls a value's type.
-pub(super) fn kind(value: &Value) -> &'static str {
-    match value.kind() {
-        ValueKind::None => "null",
-        ValueKind::Bool => "a boolean",
-        ValueKind::Number => "a number",
-        ValueKind::String => "text",
-        ValueKind::Bytes => "bytes",
-        ValueKind::Seq | ValueKind::Iterable => "a list",
-        ValueKind::Map => "a map",
-        _ => "something that is no data",
-    }
-}
-
-/// A scalar as it is written in a longer text: numbers without an exponent or a needless point.
-pub(super) fn scalar_text(value: &Value) -> Option<String> {
-    match value.kind() {
-        ValueKind::String => value.as_str().map(str::to_string),
-        ValueKind::Bool => Some(value.is_true().to_string()),
-        ValueKind::Number => to_json(value).ok().map(|number| number.to_string()),
-        _ => None,
-    }
-}
 
 /// A format's text as the author may have mistyped it, shortened where it is long.
 pub(super) fn quoted(text: &str) -> String {

@@ -1,11 +1,13 @@
 //! Status conditions with the bookkeeping that Kubernetes expects of them.
 
+use jiff::Timestamp;
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, State};
 
 use crate::template::fault::Fault;
-use crate::template::functions::arguments::{Arguments, Builtin, Shape, kind, quoted};
+use crate::template::functions::arguments::{Arguments, Builtin, Shape, quoted};
 use crate::template::render::inputs;
+use crate::template::value::kind;
 
 pub(super) const BUILTINS: [Builtin; 2] = [
     Builtin {
@@ -32,7 +34,7 @@ fn condition(state: &mut State, arguments: &Arguments) -> Result<Value, Error> {
     let reason = reason_of(arguments)?;
     let message = arguments.optional_text("message", "text")?.unwrap_or("");
     let previous = previous(state, arguments)?;
-    let now = inputs(state)?.now.to_string();
+    let now = whole_second(inputs(state)?.now).to_string();
     let since = previous.iter().find(|condition| field(condition, "type").as_str() == Some(name));
     let since = since.filter(|condition| field(condition, "status").as_str() == Some(status));
     let since = since.map(|condition| field(condition, "lastTransitionTime"));
@@ -145,4 +147,9 @@ fn field(value: &Value, name: &str) -> Value {
         ValueKind::Map => value.get_attr(name).unwrap_or_default(),
         _ => Value::UNDEFINED,
     }
+}
+
+/// `lastTransitionTime` has no fraction in the API.
+fn whole_second(now: Timestamp) -> Timestamp {
+    Timestamp::from_second(now.as_second()).unwrap_or(now)
 }

@@ -23,6 +23,11 @@ mod schedule;
 mod time;
 mod version;
 
+#[cfg(test)]
+mod guide;
+#[cfg(test)]
+mod tests;
+
 use minijinja::State;
 use minijinja::value::{Kwargs, Rest, Value};
 

@@ -4,7 +4,8 @@ use minijinja::value::Value;
 use minijinja::{Error, State};
 use sha2::{Digest, Sha256};
 
-use crate::template::functions::arguments::{Arguments, Builtin, Shape, kind, scalar_text};
+use crate::template::functions::arguments::{Arguments, Builtin, Shape};
+use crate::template::value::{kind, to_text};
 
 pub(super) const BUILTINS: [Builtin; 1] =
     [Builtin { name: "dns_name", parameters: &["parts", "max"], shape: Shape::Many, call: dns_name }];
@@ -29,14 +30,14 @@ fn part_text(arguments: &Arguments, part: &Value) -> Result<String, Error> {
     let refuse = || arguments.refuse("parts").found(kind(part)).expected("text or a whole number");
     match (part.as_str(), part.is_integer()) {
         (Some(text), _) => Ok(text.to_string()),
-        (None, true) => Ok(scalar_text(part).ok_or_else(refuse)?),
+        (None, true) => Ok(to_text(part).map_err(|_| refuse())?),
         _ => Err(refuse().into()),
     }
 }
 
 /// A DNS-1123 label of at most `max` characters. A text that already is one stays; any other is made one and marked with
 /// a hash of the whole, so that two texts never share a name by being cut or cleaned.
-fn fitted(text: &str, max: usize) -> String {
+pub(super) fn fitted(text: &str, max: usize) -> String {
     let clean: String = text.to_lowercase().chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
     let clean = clean.trim_matches('-');
     if clean == text && text.len() <= max {

@@ -5,7 +5,8 @@ use minijinja::{Error, State};
 
 use crate::object::quantity::Quantity;
 use crate::template::fault::Fault;
-use crate::template::functions::arguments::{Arguments, Builtin, Shape, kind, quoted, scalar_text};
+use crate::template::functions::arguments::{Arguments, Builtin, Shape, quoted};
+use crate::template::value::{kind, to_text};
 
 pub(super) const BUILTINS: [Builtin; 4] = [
     Builtin {
@@ -45,7 +46,7 @@ fn read(arguments: &Arguments, name: &str) -> Result<Quantity, Fault> {
     const EXPECTED: &str = "a quantity such as `500m` or `1.5Gi`";
     let value = arguments.required(name, EXPECTED)?;
     let text = match value.is_number() {
-        true => scalar_text(value),
+        true => to_text(value).ok(),
         false => value.as_str().map(str::to_string),
     };
     let text = text.ok_or_else(|| arguments.refuse(name).found(kind(value)).expected(EXPECTED))?;

@@ -53,7 +53,7 @@ fn drawn<'a>(entropy: &'a [u8; 32], label: &'a str, alphabet: &'a [char]) -> imp
 }
 
 /// HMAC-SHA256 (RFC 2104) with a key shorter than the hash's block.
-fn hmac(key: &[u8], message: &[&[u8]]) -> [u8; 32] {
+pub(super) fn hmac(key: &[u8], message: &[&[u8]]) -> [u8; 32] {
     let padded = |pad: u8| {
         let mut block = [pad; 64];
         block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);

@@ -6,8 +6,9 @@ use minijinja::{Error, State};
 
 use crate::schedule::Schedule;
 use crate::schedule::zone::Zone;
-use crate::template::functions::arguments::{Arguments, Builtin, Shape, kind};
+use crate::template::functions::arguments::{Arguments, Builtin, Shape};
 use crate::template::functions::time::written;
+use crate::template::value::kind;
 
 pub(super) const BUILTINS: [Builtin; 5] = [
     Builtin {

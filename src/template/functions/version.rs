@@ -5,7 +5,8 @@ use minijinja::{Error, State};
 use semver::{BuildMetadata, Prerelease, Version};
 
 use crate::template::fault::Fault;
-use crate::template::functions::arguments::{Arguments, Builtin, Shape, kind, quoted, scalar_text};
+use crate::template::functions::arguments::{Arguments, Builtin, Shape, quoted};
+use crate::template::value::{kind, to_text};
 
 pub(super) const BUILTINS: [Builtin; 1] =
     [Builtin { name: "semver_compare", parameters: &["a", "b"], shape: Shape::Fixed, call: semver_compare }];
@@ -19,7 +20,7 @@ fn read(arguments: &Arguments, name: &str) -> Result<Version, Fault> {
     const EXPECTED: &str = "a version such as `8.0.36`, `v1.2` or `14`";
     let value = arguments.required(name, EXPECTED)?;
     let text =
-        value.as_str().map(str::to_string).or_else(|| scalar_text(value).filter(|_| value.is_integer()));
+        value.as_str().map(str::to_string).or_else(|| to_text(value).ok().filter(|_| value.is_integer()));
     let Some(text) = text else {
         let fault = arguments.refuse(name).found(kind(value)).expected(EXPECTED);
         return Err(match value.is_number() {
