@@ -16,6 +16,7 @@ pub(super) struct Spec {
     pub resync_period_seconds: Option<i64>,
     #[serde(default)]
     pub generate_selector: bool,
+    pub finalizer: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -14,16 +14,18 @@ use crate::config::spec::{
 };
 use crate::config::webhook::{endpoints, target, webhook};
 use crate::object::selector::Selector;
+use crate::object::validity::label_key;
 use crate::problem::Problem;
 
-/// The finalizer is named after the definition, and the API server limits the part behind the slash.
-const FINALIZER_NAME: (&str, usize) = ("compositecontroller-", 63);
+/// A finalizer is named after its definition, as Metacontroller names it, unless the definition has a name for it.
+const FINALIZER_PREFIX: &str = "metacontroller.io/compositecontroller-";
 
 /// What the spec of the definition called `name` means, or everything that is wrong with it.
 pub(super) fn meaning(name: &str, spec: Spec) -> Result<CompositeSpec, Vec<Fault>> {
     let mut faults = Faults::default();
     let at = Path::default().key("spec");
-    let mut hooks = hooks(spec.hooks, name, &at, &mut faults);
+    let mut hooks = hooks(spec.hooks, &at, &mut faults);
+    let finalizer = finalizer(spec.finalizer, name, hooks.finalize.is_some(), &at, &mut faults);
     let endpoints = endpoints(spec.endpoint_configs, &at.key("endpointConfigs"), &mut faults);
     for hook in [&mut hooks.sync, &mut hooks.finalize, &mut hooks.customize].into_iter().flatten() {
         endpoints.give_access(&mut hook.webhook);
@@ -34,6 +36,7 @@ pub(super) fn meaning(name: &str, spec: Spec) -> Result<CompositeSpec, Vec<Fault
         hooks,
         resync_period: spec.resync_period_seconds.map(|seconds| Duration::from_secs(seconds.max(1) as u64)),
         generate_selector: spec.generate_selector,
+        finalizer,
     };
     if faults.0.is_empty() { Ok(meaning) } else { Err(faults.0) }
 }
@@ -159,7 +162,34 @@ fn plural(kind: &str) -> String {
     if kind.ends_with('s') { kind.into() } else { format!("{kind}s") }
 }
 
-fn hooks(written: Option<HooksBlock>, name: &str, at: &Path, faults: &mut Faults) -> Hooks {
+/// The API server wants a finalizer to be a qualified name with a prefix.
+fn finalizer(written: Option<String>, name: &str, used: bool, at: &Path, faults: &mut Faults) -> String {
+    let Some(written) = written else {
+        let finalizer = format!("{FINALIZER_PREFIX}{name}");
+        if used && label_key(&finalizer).is_err() {
+            let limit = 63 - FINALIZER_PREFIX.len() + "metacontroller.io/".len();
+            let problem =
+                Problem::new(format!("`{name}` is too long a name for a definition with a finalize hook"));
+            faults.add(
+                &Path::default().key("metadata").key("name"),
+                problem
+                    .expected(format!("at most {limit} characters: it becomes part of a finalizer's name"))
+                    .hint("or give the finalizer a name of its own: `spec.finalizer`"),
+            );
+        }
+        return finalizer;
+    };
+    let at = at.key("finalizer");
+    if let Err(why) = label_key(&written) {
+        faults.add(&at, Problem::new(format!("`{at}`: `{written}` {why}")));
+    } else if !written.contains('/') {
+        let problem = Problem::new(format!("`{at}`: `{written}` has no prefix"));
+        faults.add(&at, problem.expected("a name such as `example.com/cleanup`"));
+    }
+    written
+}
+
+fn hooks(written: Option<HooksBlock>, at: &Path, faults: &mut Faults) -> Hooks {
     let Some(written) = written else {
         let problem = Problem::new(format!("`{at}` has no `hooks`"));
         faults.add(at, problem.expected("`hooks.sync.webhook`, or `hooks.finalize.webhook`"));
@@ -169,15 +199,6 @@ fn hooks(written: Option<HooksBlock>, name: &str, at: &Path, faults: &mut Faults
     if written.sync.is_none() && written.finalize.is_none() {
         let problem = Problem::new(format!("`{at}` has neither `sync` nor `finalize`"));
         faults.add(&at, problem.expected("at least one of them: nothing would ever be called"));
-    }
-    if written.finalize.is_some() && name.len() + FINALIZER_NAME.0.len() > FINALIZER_NAME.1 {
-        let limit = FINALIZER_NAME.1 - FINALIZER_NAME.0.len();
-        let problem =
-            Problem::new(format!("`{name}` is too long a name for a definition with a finalize hook"));
-        faults.add(
-            &Path::default().key("metadata").key("name"),
-            problem.expected(format!("at most {limit} characters: it becomes part of a finalizer's name")),
-        );
     }
     let mut read = |block: Option<HookBlock>, call: &str| hook(block?, &at.key(call), faults);
     Hooks {

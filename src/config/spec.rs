@@ -15,6 +15,8 @@ pub(crate) struct CompositeSpec {
     pub resync_period: Option<Duration>,
     /// Children are found by a label with the parent's uid, not by `parent.spec.selector`.
     pub generate_selector: bool,
+    /// The finalizer that stands for the finalize hook.
+    pub finalizer: String,
 }
 
 /// A resource as rules name it: `apps/v1` and the plural `deployments`.

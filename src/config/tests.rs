@@ -307,6 +307,25 @@ fn a_finalizers_name_limits_the_definitions() {
 }
 
 #[test]
+fn a_finalizer_can_have_a_name_of_its_own() {
+    let with = |finalizer: &str| {
+        manifest(&format!("finalizer: {finalizer}\nhooks: {{finalize: {{webhook: {{path: /a/finalize}}}}}}"))
+            .replace("name: shelf", &format!("name: {}", "a".repeat(60)))
+    };
+    let definitions = load(FILE, &with("example.com/cleanup")).expect("a qualified name");
+    assert_eq!(definitions[0].spec.finalizer, "example.com/cleanup");
+    for wrong in ["cleanup", "example.com/", "Example.com/x", "a/b/c"] {
+        assert_eq!(load(FILE, &with(wrong)).expect_err(wrong).len(), 1, "{wrong}");
+    }
+}
+
+#[test]
+fn without_a_name_a_finalizer_is_metacontrollers() {
+    let definitions = load(FILE, &manifest("hooks: {sync: {webhook: {path: /a/sync}}}")).expect("good");
+    assert_eq!(definitions[0].spec.finalizer, "metacontroller.io/compositecontroller-shelf");
+}
+
+#[test]
 fn resources_are_named_by_group_version_and_plural() {
     let child = |child: &str| told(&format!("childResources: [{{{child}}}]\n{SYNC}"));
     let plurals = [

@@ -65,8 +65,6 @@ pub(crate) struct Room {
     pub sync: Option<Hook>,
     pub finalize: Option<Hook>,
     pub queue: Arc<Queue>,
-    /// The finalizer that stands for the finalize hook, Metacontroller's own name.
-    pub finalizer: String,
     memories: Mutex<HashMap<Key, Memory>>,
     pub status_paths: Mutex<visit::status::Undeclared>,
 }
@@ -205,7 +203,6 @@ impl Start {
         Room {
             number: self.number,
             children: definition.spec.children.iter().map(hold).collect(),
-            finalizer: format!("metacontroller.io/compositecontroller-{}", definition.name),
             definition,
             settings: self.settings,
             cluster: self.cluster,

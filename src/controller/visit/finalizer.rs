@@ -8,7 +8,7 @@ use crate::cluster::write::Writer;
 use crate::controller::hosted::Room;
 
 pub(crate) fn has(room: &Room, parent: &Object) -> bool {
-    parent.finalizers.iter().any(|finalizer| **finalizer == *room.finalizer)
+    parent.finalizers.iter().any(|finalizer| **finalizer == *room.definition.spec.finalizer)
 }
 
 /// Whether the garbage collector has the children: then they are not ours to change.
@@ -18,13 +18,14 @@ pub(crate) fn left_to_collector(parent: &Object) -> bool {
 
 pub(crate) async fn add(room: &Room, writer: &Writer<'_>, parent: &Object) -> Result<(), Error> {
     let mut finalizers: Vec<&str> = parent.finalizers.iter().map(|finalizer| &**finalizer).collect();
-    finalizers.push(&room.finalizer);
+    finalizers.push(&room.definition.spec.finalizer);
     write(room, writer, parent, &finalizers).await
 }
 
 pub(crate) async fn remove(room: &Room, writer: &Writer<'_>, parent: &Object) -> Result<(), Error> {
     let finalizers = parent.finalizers.iter().map(|finalizer| &**finalizer);
-    let finalizers: Vec<&str> = finalizers.filter(|finalizer| *finalizer != room.finalizer).collect();
+    let finalizers: Vec<&str> =
+        finalizers.filter(|finalizer| *finalizer != room.definition.spec.finalizer).collect();
     match write(room, writer, parent, &finalizers).await {
         Err(error) if error.is(404) => Ok(()),
         outcome => outcome,
