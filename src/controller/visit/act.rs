@@ -432,7 +432,7 @@ fn failed_as(child: &str, doing: &str, verdict: Verdict, summary: &str) -> Faile
 }
 
 /// The steps of `.spec.containers[0].image`, as far as they are names and indices.
-fn path_steps(field: &str) -> Vec<String> {
+pub(super) fn path_steps(field: &str) -> Vec<String> {
     let mut steps = Vec::new();
     for part in field.trim_start_matches('.').split('.') {
         let (name, rest) = part.split_once('[').map_or((part, ""), |(name, rest)| (name, rest));

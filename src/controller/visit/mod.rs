@@ -8,6 +8,8 @@ pub(crate) mod claim;
 pub(crate) mod finalizer;
 pub(crate) mod refused;
 pub(crate) mod status;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

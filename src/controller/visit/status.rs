@@ -193,7 +193,7 @@ fn refused_path(error: &Error) -> Option<String> {
 }
 
 /// Removes `status.a.b` out of the status; anything below a list goes with the list's field.
-fn remove(status: &mut Map<String, Value>, path: &str) -> bool {
+pub(super) fn remove(status: &mut Map<String, Value>, path: &str) -> bool {
     let Some(path) = path.strip_prefix("status.") else { return false };
     let mut at = status;
     let mut steps = path.split('.').peekable();

@@ -1,0 +1,121 @@
+//! The parts of a visit that compute without a cluster.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::cluster::object::{Managers, Object};
+use crate::controller::memory::Memory;
+use crate::controller::visit::act::path_steps;
+use crate::controller::visit::status::{Note, compose, remove};
+use crate::object::name::Key;
+
+fn parent(status: Value) -> Object {
+    let body = json!({
+        "apiVersion": "demo.io/v1", "kind": "Shelf",
+        "metadata": {"name": "s", "namespace": "n", "uid": "u", "generation": 4},
+        "status": status,
+    });
+    let managers = Managers { objects: "m".into(), status: "m-status".into() };
+    Object::read(&body.to_string(), ("demo.io/v1", "Shelf"), &managers).expect("an object")
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().expect("a time")
+}
+
+fn map(value: Value) -> Map<String, Value> {
+    value.as_object().expect("an object").clone()
+}
+
+fn refused() -> Note {
+    Note { reason: "HookRefused", message: "why".into() }
+}
+
+#[test]
+fn status_of_an_answer_is_the_hooks_with_the_generation_it_saw() {
+    let status = compose(
+        Some(map(json!({"books": 1, "observedGeneration": 99}))),
+        &parent(json!({"old": true})),
+        None,
+        at("2026-01-01T00:00:00Z"),
+    );
+    assert_eq!(Value::Object(status), json!({"books": 1, "observedGeneration": 4}));
+}
+
+#[test]
+fn without_an_answer_the_status_stays_and_says_why() {
+    let live = json!({"books": 1, "observedGeneration": 3});
+    let status = compose(None, &parent(live), Some(&refused()), at("2026-01-01T00:00:00Z"));
+    assert_eq!(
+        Value::Object(status),
+        json!({
+            "books": 1, "observedGeneration": 3,
+            "conditions": [{
+                "type": "Synced", "status": "False", "reason": "HookRefused", "message": "why",
+                "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 4,
+            }],
+        })
+    );
+}
+
+#[test]
+fn time_of_a_standing_condition_stays() {
+    let live = json!({"conditions": [
+        {"type": "Synced", "status": "False", "lastTransitionTime": "2025-01-01T00:00:00Z"},
+    ]});
+    let status = compose(None, &parent(live), Some(&refused()), at("2026-01-01T00:00:00Z"));
+    assert_eq!(status["conditions"][0]["lastTransitionTime"], "2025-01-01T00:00:00Z");
+}
+
+#[test]
+fn condition_goes_once_all_is_well_even_if_the_hook_hands_it_on() {
+    let conditions = json!([{"type": "Ready", "status": "True"}, {"type": "Synced", "status": "False"}]);
+    let answer = map(json!({"conditions": conditions.clone()}));
+    let live = parent(json!({ "conditions": conditions }));
+    let status = compose(Some(answer), &live, None, at("2026-01-01T00:00:00Z"));
+    assert_eq!(status["conditions"], json!([{"type": "Ready", "status": "True"}]));
+}
+
+#[test]
+fn conditions_that_are_no_list_are_left_to_the_hook() {
+    let answer = map(json!({"conditions": {"ready": true}}));
+    let status = compose(Some(answer), &parent(json!({})), Some(&refused()), at("2026-01-01T00:00:00Z"));
+    assert_eq!(status["conditions"], json!({"ready": true}));
+}
+
+#[test]
+fn refused_status_field_is_cut_and_nothing_else() {
+    let mut status = map(json!({"a": {"b": 1, "c": 2}, "list": [{"x": 1}], "d": 3}));
+    assert!(remove(&mut status, "status.a.b"));
+    assert!(remove(&mut status, "status.list[0].x"));
+    assert!(!remove(&mut status, "status.nosuch"));
+    assert!(!remove(&mut status, "spec.d"));
+    assert_eq!(Value::Object(status), json!({"a": {"c": 2}, "d": 3}));
+}
+
+#[test]
+fn servers_field_becomes_steps_as_far_as_it_has_indices() {
+    let steps = |field| path_steps(field).join(" ");
+    assert_eq!(steps(".spec.template.spec.containers[0].image"), "spec template spec containers 0 image");
+    assert_eq!(steps("spec.ports[name=\"x\"].port"), "spec ports");
+    assert_eq!(steps(""), "");
+}
+
+#[test]
+fn sixth_repair_of_the_same_wish_is_a_fight_and_a_new_wish_is_none() {
+    let mut memory = Memory::new("u");
+    let child = Key::new("n", "c");
+    assert!((0..5).all(|_| !memory.is_fought_over(0, &child, 1)));
+    assert!(memory.is_fought_over(0, &child, 1));
+    assert!(!memory.is_fought_over(0, &child, 2));
+}
+
+#[test]
+fn restless_visits_slow_down_and_a_quiet_one_forgets_it() {
+    let mut memory = Memory::new("u");
+    let pauses: Vec<_> = (0..20).map(|_| memory.slow_down().map(|pause| pause.as_secs())).collect();
+    assert_eq!(pauses[..9], [None, None, None, None, None, None, None, Some(1), Some(2)]);
+    assert_eq!(pauses[19], Some(64));
+    memory.settled();
+    assert_eq!(memory.slow_down(), None);
+}
