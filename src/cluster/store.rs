@@ -146,6 +146,10 @@ impl Store {
         if let Some(known) = self.objects.get(&object.key)
             && !object.version.newer_than(&known.version)
         {
+            // The same object, now wanted whole: no change in the cluster.
+            if object.version == known.version && known.body.is_none() && object.body.is_some() {
+                self.objects.insert(object.key.clone(), Arc::new(object));
+            }
             return None;
         }
         let object = Arc::new(object);
@@ -248,6 +252,14 @@ mod tests {
         assert!(store.watched(Event::Put(object("a", "1", 8))).is_none());
         assert!(store.watched(Event::Gone(object("a", "1", 9))).is_none());
         assert!(store.watched(Event::Put(object("a", "2", 10))).is_some());
+    }
+
+    #[test]
+    fn object_kept_without_its_body_gets_it_by_a_relist_in_silence() {
+        let mut store = Store::default();
+        store.watched(Event::Put(object("a", "1", 7).slim()));
+        assert!(store.relisted(vec![object("a", "1", 7)], &Version::Number(8)).is_empty());
+        assert!(store.get(&key("a")).is_some_and(|object| object.body.is_some()));
     }
 
     #[test]
