@@ -1,0 +1,129 @@
+//! The house keeps its shape: a room imports only from floors below its own, and some names stay in their rooms.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Rooms by floor, from the ground up. Rooms of one floor do not know each other.
+const FLOORS: [&[&str]; 5] = [
+    &["object", "problem", "schedule"],
+    &["config", "template"],
+    &["cluster", "plan", "hook"],
+    &["controller", "serve", "author"],
+    &["cli"],
+];
+
+/// Neighbours that may be known all the same, with the reason.
+const NEIGHBOURS: [(&str, &str); 3] = [
+    // Definitions are YAML as authors write it, read with their places.
+    ("config", "template"),
+    // Problems and quantities are the ground's own small words.
+    ("object", "problem"),
+    ("schedule", "problem"),
+];
+
+/// Crates that only one room may name.
+const KEPT: [(&str, &[&str]); 6] = [
+    ("kube", &["cluster"]),
+    ("minijinja", &["template"]),
+    ("actix_web", &["serve"]),
+    ("clap", &["cli"]),
+    ("anyhow", &["cli"]),
+    ("granit_parser", &["template"]),
+];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Every source file with its room and text.
+fn house() -> Vec<(String, PathBuf, String)> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    files
+        .into_iter()
+        .filter_map(|path| {
+            let inner = path.strip_prefix(&src).expect("below src");
+            let room = inner.iter().next()?.to_string_lossy().trim_end_matches(".rs").to_string();
+            let text = fs::read_to_string(&path).expect("a source file");
+            (room != "main").then_some((room, path, text))
+        })
+        .collect()
+}
+
+fn floor(room: &str) -> usize {
+    FLOORS
+        .iter()
+        .position(|floor| floor.contains(&room))
+        .unwrap_or_else(|| panic!("`src/{room}` is on no floor: draw it in tests/house.rs and in the README"))
+}
+
+/// Rooms that a text names as `crate::room`.
+fn named(text: &str) -> Vec<String> {
+    text.split("crate::")
+        .skip(1)
+        .map(|rest| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect())
+        .collect()
+}
+
+#[test]
+fn rooms_import_only_from_floors_below() {
+    let mut wrong: BTreeMap<(String, String), PathBuf> = BTreeMap::new();
+    for (room, path, text) in house() {
+        for other in named(&text) {
+            let below = other == room
+                || floor(&other) < floor(&room)
+                || NEIGHBOURS.contains(&(room.as_str(), other.as_str()));
+            if !below {
+                wrong.insert((room.clone(), other), path.clone());
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "arrows that do not point down: {wrong:#?}");
+}
+
+#[test]
+fn crates_stay_in_their_rooms() {
+    let mut wrong = Vec::new();
+    for (room, path, text) in house() {
+        for (name, rooms) in KEPT {
+            let named = text.lines().any(|line| {
+                let code = line.split("//").next().unwrap_or_default();
+                code.contains(&format!("{name}::")) || code.contains(&format!("use {name};"))
+            });
+            if named && !rooms.contains(&room.as_str()) {
+                wrong.push((name, path.clone()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "crates named outside their rooms: {wrong:#?}");
+}
+
+#[test]
+fn pure_rooms_read_no_clock_and_nothing_outside() {
+    let mut wrong = Vec::new();
+    for (room, path, text) in house() {
+        let pure = matches!(room.as_str(), "plan" | "config" | "object" | "problem" | "schedule");
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let test_file = path.file_name().is_some_and(|name| name.to_string_lossy().contains("test"));
+        if !pure || test_file {
+            continue;
+        }
+        for word in
+            ["async fn", "Instant::now", "Timestamp::now", "std::env::", "std::fs::", "std::net::", "tokio::"]
+        {
+            if code.contains(word) {
+                wrong.push((word, path.clone()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "pure rooms that are not: {wrong:#?}");
+}
