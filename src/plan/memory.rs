@@ -3,7 +3,7 @@
 //! It is lost when the process ends, and nothing wrong follows: at worst a child that the server stores in another form than
 //! it was sent is applied once more, which changes nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -15,7 +15,8 @@ use crate::plan::steps::Observed;
 /// One parent's memory. It belongs to one set of child rules: with other rules, start another.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    children: HashMap<(usize, Key), Remembered>,
+    /// By rule and key.
+    children: Vec<HashMap<Key, Remembered>>,
 }
 
 #[derive(Debug, Default)]
@@ -58,7 +59,7 @@ pub(crate) enum Probed {
 impl Memory {
     /// Notes that a wanted child was applied. `answer` is what the server made of it.
     pub(crate) fn applied(&mut self, wanted: &Wanted, answer: &Observed) {
-        let remembered = self.children.entry((wanted.rule, wanted.key.clone())).or_default();
+        let remembered = self.entry(wanted);
         remembered.refused = None;
         // What the server made of a write matters once a child seems to differ; most never do.
         let residue = (remembered.tried != 0).then(|| compared(wanted, answer).hashes());
@@ -69,7 +70,7 @@ impl Memory {
     /// Notes that a write was refused for a reason that lies in what was written, and would be refused again.
     /// `observed` is the live child that was to be changed, if there was one.
     pub(crate) fn refused(&mut self, wanted: &Wanted, observed: Option<&Observed>, message: &str) {
-        let remembered = self.children.entry((wanted.rule, wanted.key.clone())).or_default();
+        let remembered = self.entry(wanted);
         remembered.refused = Some(Refused {
             wanted: wanted.hash,
             live: observed.map(|observed| (observed.uid.into(), observed.version)),
@@ -84,7 +85,7 @@ impl Memory {
         if stored(observed.body).is_none_or(|live| Some(live) != stored(answer)) {
             return Probed::Differs;
         }
-        let remembered = self.children.entry((wanted.rule, wanted.key.clone())).or_default();
+        let remembered = self.entry(wanted);
         let residue = compared(wanted, observed).hashes();
         remembered.settled = Some(Settled::now(wanted, observed, Some(residue)));
         Probed::Settled
@@ -92,32 +93,45 @@ impl Memory {
 
     /// Lets refused writes be tried again.
     pub(crate) fn forget_refusals(&mut self) {
-        self.children.values_mut().for_each(|remembered| remembered.refused = None);
+        self.children
+            .iter_mut()
+            .flat_map(HashMap::values_mut)
+            .for_each(|remembered| remembered.refused = None);
     }
 
     /// Drops what is no longer wanted.
     pub(super) fn keep(&mut self, desired: &Desired) {
-        if self.children.len() > desired.wanted.len() {
-            let wanted: std::collections::HashSet<(usize, &Key)> =
-                desired.wanted.iter().map(|wanted| (wanted.rule, &wanted.key)).collect();
-            self.children.retain(|(rule, key), _| wanted.contains(&(*rule, key)));
+        if self.children.iter().map(HashMap::len).sum::<usize>() <= desired.wanted.len() {
+            return;
+        }
+        let wanted: HashSet<(usize, &Key)> =
+            desired.wanted.iter().map(|wanted| (wanted.rule, &wanted.key)).collect();
+        for (rule, children) in self.children.iter_mut().enumerate() {
+            children.retain(|key, _| wanted.contains(&(rule, key)));
         }
     }
 
     pub(super) fn of(&mut self, wanted: &Wanted) -> Option<&mut Remembered> {
-        self.children.get_mut(&(wanted.rule, wanted.key.clone()))
+        self.children.get_mut(wanted.rule)?.get_mut(&wanted.key)
+    }
+
+    fn entry(&mut self, wanted: &Wanted) -> &mut Remembered {
+        if self.children.len() <= wanted.rule {
+            self.children.resize_with(wanted.rule + 1, HashMap::new);
+        }
+        self.children[wanted.rule].entry(wanted.key.clone()).or_default()
     }
 
     /// Notes that a live child was found to be as wanted.
     pub(super) fn settle(&mut self, wanted: &Wanted, observed: &Observed, residue: Box<[u64]>) {
-        let remembered = self.children.entry((wanted.rule, wanted.key.clone())).or_default();
+        let remembered = self.entry(wanted);
         remembered.settled = Some(Settled::now(wanted, observed, Some(residue)));
         remembered.refused = None;
     }
 
     /// Notes what a write that is planned now is to change.
     pub(super) fn try_to(&mut self, wanted: &Wanted, differences: &Differences) {
-        let remembered = self.children.entry((wanted.rule, wanted.key.clone())).or_default();
+        let remembered = self.entry(wanted);
         remembered.tried = differences.signature();
     }
 

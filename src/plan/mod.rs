@@ -8,6 +8,7 @@ pub(crate) mod difference;
 pub(crate) mod memory;
 pub(crate) mod refusal;
 pub(crate) mod steps;
+pub(crate) mod takeover;
 
 use crate::object::name::{Gvk, Key};
 use crate::object::selector::Selector;

@@ -176,6 +176,9 @@ impl Reader<'_> {
         validity::object_name(&child.key.name)
             .map_err(|why| Problem::new(format!("has a name that {why}")))?;
         child.key.namespace = self.namespace_of(child, &self.rules[rule])?;
+        if self.rules[rule].gvk.group_kind() == self.parent.gvk.group_kind() && child.key == self.parent.key {
+            return Err(Problem::new("is its own parent").hint("give it another name"));
+        }
         body.remove("status");
         let metadata = metadata_of(body);
         SYSTEM_METADATA.iter().for_each(|field| drop(metadata.remove(*field)));

@@ -356,6 +356,18 @@ fn cluster_scoped_parent_has_children_in_any_namespace_and_in_none() {
 }
 
 #[test]
+fn parent_is_not_its_own_child() {
+    let parent = Parent { gvk: Gvk::new("v1", "ConfigMap"), ..parent() };
+    let claim = Claim::Selector(Selector::everything());
+    let desired = read_for(&parent, &claim, vec![config_map("s1"), config_map("s2")]);
+    assert_eq!(desired.wanted.len(), 1);
+    assert_eq!(
+        refusal(desired).0,
+        "sync.yaml:1:1: child `ConfigMap lib/s1` is its own parent; hint: give it another name"
+    );
+}
+
+#[test]
 fn empty_answer_wants_nothing_and_is_complete() {
     let desired = read(vec![]);
     assert!(desired.wanted.is_empty() && desired.complete());

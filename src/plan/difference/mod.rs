@@ -19,7 +19,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::{Map, Number, Value};
 
 use crate::object::quantity::Quantity;
-use crate::plan::desired::hash_value;
+use crate::plan::desired::{LAST_APPLIED, hash_value};
 
 use owned::{Fit, ListKey, Member, Reader};
 use path::{Path, Step};
@@ -100,23 +100,48 @@ pub(crate) enum Cause {
     Unowned,
     /// A list holds the wanted items in another order.
     Order,
+    /// Metacontroller's record of what it applied, which `plan::takeover` takes away.
+    Leftover,
 }
 
 /// Finds what a write would change. `wanted` has `apiVersion` and `kind`; `owned` is the `fieldsV1` of our manager's
 /// apply entry, which may lack the owner references.
 pub(crate) fn difference(wanted: &Map<String, Value>, live: &Value, owned: Option<&str>) -> Differences {
-    let mut walk = Walk::new(wanted);
-    if let (Some(owned), Some(live)) = (owned, live.as_object()) {
-        let mut reader = Reader::new(owned);
-        reader.enter();
-        walk.fields(&mut reader, wanted, live, walk.root());
-        if !reader.broken {
-            return Differences { found: walk.found };
-        }
+    let mut found = by_record(wanted, live, owned).unwrap_or_else(|| by_content(wanted, live));
+    if wanted.contains_key("metadata") && has_leftover(live) {
+        found.push(leftover());
     }
+    Differences { found }
+}
+
+/// `None` without a record that reads.
+fn by_record(wanted: &Map<String, Value>, live: &Value, owned: Option<&str>) -> Option<Vec<Difference>> {
+    let mut walk = Walk::new(wanted);
+    let mut reader = Reader::new(owned?);
+    reader.enter();
+    walk.fields(&mut reader, wanted, live.as_object()?, walk.root());
+    (!reader.broken).then_some(walk.found)
+}
+
+fn by_content(wanted: &Map<String, Value>, live: &Value) -> Vec<Difference> {
     let mut walk = Walk::new(wanted);
     walk.nothing_owned(wanted, live);
-    Differences { found: walk.found }
+    walk.found
+}
+
+fn has_leftover(live: &Value) -> bool {
+    live.get("metadata")
+        .and_then(|metadata| metadata.get("annotations")?.as_object())
+        .is_some_and(|annotations| annotations.contains_key(LAST_APPLIED[0]))
+}
+
+fn leftover() -> Difference {
+    let metadata = Path::ROOT.below(Step::Field("metadata"));
+    let annotations = metadata.below(Step::Field("annotations"));
+    let path = annotations.below(Step::Field(LAST_APPLIED[0])).to_string();
+    let mut hasher = DefaultHasher::new();
+    (&path, Cause::Leftover).hash(&mut hasher);
+    Difference { path, cause: Cause::Leftover, want: None, have: None, hash: hasher.finish() }
 }
 
 impl Differences {
@@ -130,7 +155,7 @@ impl Differences {
 
     /// Whether the object would be another one after a write, and not only in who owns its fields.
     pub(crate) fn in_content(&self) -> bool {
-        self.found.iter().any(|difference| difference.cause != Cause::Unowned)
+        self.found.iter().any(|difference| !matches!(difference.cause, Cause::Unowned | Cause::Leftover))
     }
 
     /// Leaves out the differences whose hashes are listed.
@@ -175,6 +200,7 @@ impl fmt::Display for Difference {
         match (self.cause, &self.want, &self.have) {
             (Cause::Dropped, ..) => write!(f, "`{path}` is no longer wanted"),
             (Cause::Unowned, ..) => write!(f, "`{path}` is as wanted and not ours"),
+            (Cause::Leftover, ..) => write!(f, "`{path}` is left from Metacontroller"),
             (Cause::Order, ..) => write!(f, "`{path}` is in another order"),
             (Cause::Value, Some(want), Some(have)) => write!(f, "`{path}` is {have}, wanted {want}"),
             (Cause::Value, Some(want), None) => write!(f, "`{path}` is absent, wanted {want}"),

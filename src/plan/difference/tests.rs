@@ -199,6 +199,20 @@ fn record_that_does_not_read_counts_as_none() {
 }
 
 #[test]
+fn record_that_metacontroller_left_is_a_difference_and_none_in_content() {
+    let mut applied = applied_kind("Service");
+    applied.live["metadata"]["annotations"] =
+        json!({ "metacontroller.k8s.io/last-applied-configuration": "{}" });
+    assert_eq!(
+        applied.shown(),
+        [
+            "`metadata.annotations[metacontroller.k8s.io/last-applied-configuration]` is left from Metacontroller"
+        ]
+    );
+    assert!(!applied.differences().in_content());
+}
+
+#[test]
 fn quantities_are_compared_by_amount_only_where_kubernetes_holds_them() {
     let quota = |cpu: &str| {
         let mut applied = applied_kind("ResourceQuota");
@@ -542,7 +556,7 @@ fn wanted_spec() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn there_is_a_difference_exactly_when_an_apply_would_change_something(

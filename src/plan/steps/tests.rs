@@ -357,6 +357,16 @@ fn refused_child_is_not_created_again_until_it_is_wanted_otherwise() {
 }
 
 #[test]
+fn what_is_known_of_a_child_ends_with_it() {
+    let desired = wants(&[config_map("a", json!({ "k": "v" }))]);
+    let mut memory = Memory::default();
+    memory.refused(&desired.wanted[0], None, "no");
+    steps(&rules(Method::InPlace), &wants(&[]), &[], &mut memory);
+    let plan = steps(&rules(Method::InPlace), &desired, &[], &mut memory);
+    assert_eq!(plan, [Step::Apply { wanted: 0, observed: None, why: Reason::Missing }]);
+}
+
+#[test]
 fn values_of_a_secret_are_in_no_step() {
     let secret = |value: &str| {
         wants(&[
@@ -448,6 +458,8 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
     #[test]
     fn whatever_happens_the_child_becomes_as_wanted_and_then_it_is_quiet(
         events in prop::collection::vec(event(), 1..12), recreate: bool,
