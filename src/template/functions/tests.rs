@@ -378,6 +378,17 @@ mod encodings {
         assert_eq!(back("request.odd | to_yaml | from_yaml"), odd);
     }
 
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn any_text_comes_back_from_yaml(text in "[-+0-9a-zA-Z_.:~!&*#|>'\"%@`{}, \n\t\u{80}-\u{ff}\u{2028}]{0,12}", key in "\\PC{1,8}") {
+            let data = json!({&key: [&text, {&text: 1}]});
+            let back = eval_with("request | to_yaml | from_yaml", json!({"request": data.clone()}));
+            proptest::prop_assert_eq!(back.map_err(line), Ok(data));
+        }
+    }
+
     #[test]
     fn text_that_is_no_json_or_yaml_is_refused_with_its_line() {
         assert_eq!(
@@ -423,7 +434,7 @@ mod encodings {
                 std::process::Command::new("/bin/sh").arg("-c").arg(script).output().expect("a shell");
             assert_eq!(String::from_utf8_lossy(&shell.stdout), text);
         }
-        assert_eq!(eval("shell_quote(3306)"), json!("'3306'"));
+        assert_eq!(eval("shell_quote(3306)"), json!("3306"), "a plain word stays");
         assert_eq!(
             refusal("shell_quote('a\\u0000b')"),
             "`shell_quote` cannot read its argument `value`; found: a NUL character; \
