@@ -11,6 +11,9 @@ pub(crate) mod renders;
 pub(crate) mod request;
 mod watch;
 
+#[cfg(test)]
+mod tests;
+
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::Write;

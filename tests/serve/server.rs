@@ -1,0 +1,155 @@
+//! The program under test, on a free port, with a hooks folder of its own.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use controlplane::{spawn_tied, wait_until};
+use reqwest::blocking::{Client, RequestBuilder, Response};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const START: Duration = Duration::from_secs(20);
+
+pub struct Server {
+    process: Child,
+    pub address: String,
+    pub client: Client,
+    folder: TempDir,
+    log: Arc<Mutex<Vec<Value>>>,
+}
+
+/// A status and the text that came with it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Reply {
+    pub status: u16,
+    pub kind: String,
+    pub body: String,
+}
+
+impl Server {
+    pub fn start(files: &[(&str, &str)]) -> Server {
+        Server::start_with(files, &[])
+    }
+
+    pub fn start_with(files: &[(&str, &str)], flags: &[&str]) -> Server {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        fs::create_dir(folder.path().join("hooks")).expect("it can hold a folder");
+        for (path, text) in files {
+            write(&folder.path().join("hooks").join(path), text);
+        }
+        Server::start_in(folder, flags)
+    }
+
+    /// Serves the `hooks` of a folder that is there already.
+    pub fn start_in(folder: TempDir, flags: &[&str]) -> Server {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_syncwright"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--hooks"]);
+        command.arg(folder.path().join("hooks")).args(flags).stderr(Stdio::piped());
+        let mut process = spawn_tied(command).expect("the program starts");
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let listening = follow(BufReader::new(process.stderr.take().expect("stderr is piped")), log.clone());
+        let address = listening.recv_timeout(START).unwrap_or_else(|_| panic!("it never listened: {log:?}"));
+        let client = Client::builder().no_proxy().build().expect("a client can be made");
+        Server { process, address, client, folder, log }
+    }
+
+    pub fn hooks(&self) -> PathBuf {
+        self.folder.path().join("hooks")
+    }
+
+    /// Writes as an editor does that keeps the file: truncates, then fills it.
+    pub fn write(&self, path: &str, text: &str) {
+        write(&self.hooks().join(path), text);
+    }
+
+    pub fn post(&self, path: &str) -> RequestBuilder {
+        self.client.post(format!("http://{}{path}", self.address))
+    }
+
+    pub fn get(&self, path: &str) -> Reply {
+        reply(self.client.get(format!("http://{}{path}", self.address)).send())
+    }
+
+    /// What a machine gets that posts JSON as Metacontroller does.
+    pub fn call(&self, path: &str, request: &Value) -> Reply {
+        reply(self.post(path).header("Content-Type", "application/json").body(request.to_string()).send())
+    }
+
+    /// What a person gets that posts with `curl --data-binary @file`.
+    pub fn curl(&self, path: &str, body: impl Into<Vec<u8>>) -> Reply {
+        let post = self.post(path).header("User-Agent", "curl/8.14.1").header("Accept", "*/*");
+        reply(post.header("Content-Type", "application/x-www-form-urlencoded").body(body.into()).send())
+    }
+
+    /// Waits for a line of the log with this message, and returns its fields.
+    #[track_caller]
+    pub fn logged(&self, message: &str) -> Value {
+        self.logged_where(message, |_| true)
+    }
+
+    #[track_caller]
+    pub fn logged_where(&self, message: &str, is_meant: impl Fn(&Value) -> bool) -> Value {
+        wait_until(Duration::from_secs(5), &format!("`{message}` is logged"), || {
+            let lines = self.lines(message);
+            lines.into_iter().find(&is_meant).ok_or_else(|| format!("{:#?}", self.log.lock().unwrap()))
+        })
+    }
+
+    /// The fields of the lines with this message that the log has so far.
+    pub fn lines(&self, message: &str) -> Vec<Value> {
+        let log = self.log.lock().unwrap();
+        log.iter().map(|line| line["fields"].clone()).filter(|fields| fields["message"] == message).collect()
+    }
+
+    pub fn terminate(&self) {
+        // SAFETY: a plain system call; the process is not waited for yet, so its id is still its own.
+        unsafe { libc::kill(self.process.id() as i32, libc::SIGTERM) };
+    }
+
+    /// Waits for the end of a program that was told to stop.
+    pub fn exit_code(&mut self) -> Option<i32> {
+        self.process.wait().expect("the program can be waited for").code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+pub fn reply(response: reqwest::Result<Response>) -> Reply {
+    let response = response.expect("the service answers");
+    let header = |name| response.headers().get(name).map(|value| value.to_str().unwrap().to_string());
+    Reply {
+        status: response.status().as_u16(),
+        kind: header("content-type").unwrap_or_default(),
+        body: response.text().expect("the answer is text"),
+    }
+}
+
+pub fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// Collects the log and tells the address once it is there.
+fn follow(log: impl BufRead + Send + 'static, lines: Arc<Mutex<Vec<Value>>>) -> Receiver<String> {
+    let (sender, listening) = channel();
+    std::thread::spawn(move || {
+        for line in log.lines().map_while(Result::ok) {
+            let line: Value = serde_json::from_str(&line).unwrap_or(Value::String(line));
+            if let Some(address) = line["fields"]["address"].as_str() {
+                let _ = sender.send(address.to_string());
+            }
+            lines.lock().unwrap().push(line);
+        }
+    });
+    listening
+}
