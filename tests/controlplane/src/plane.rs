@@ -210,10 +210,12 @@ impl ControlPlane {
     /// Waits until the object at an API path is there and passes `test`, and answers it.
     #[track_caller]
     pub fn wait_for(&self, path: &str, within: Duration, what: &str, test: impl Fn(&Value) -> bool) -> Value {
-        wait_until(within, what, || match self.get(path) {
-            Some(object) if test(&object) => Ok(object),
-            Some(object) => Err(show(object)),
-            None => Err(format!("nothing at {path}")),
+        wait_until(within, what, || match self.request("GET", path, None) {
+            Ok(answer) if answer.is_success() => Some(answer.json()).filter(&test).ok_or(show(answer.json())),
+            Ok(answer) if answer.status == 404 => Err(format!("nothing at {path}")),
+            // A kind that was just defined answers 429 for a moment.
+            Ok(answer) => Err(answer.message()),
+            Err(error) => Err(error.to_string()),
         })
     }
 
@@ -232,7 +234,7 @@ impl ControlPlane {
         let name = format!("{prefix}-{}", random_hex(4));
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         self.create("/api/v1/namespaces", &body);
-        self.remember(format!("/api/v1/namespaces/{name}"));
+        self.delete_at_end(format!("/api/v1/namespaces/{name}"));
         name
     }
 
@@ -265,10 +267,11 @@ impl ControlPlane {
         });
         let path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
         self.create(path, &binding);
-        self.remember(format!("{path}/{namespace}-{name}"));
+        self.delete_at_end(format!("{path}/{namespace}-{name}"));
     }
 
-    fn remember(&self, path: String) {
+    /// Has a cluster that was there before not keep the object at an API path.
+    pub fn delete_at_end(&self, path: String) {
         self.leftovers.lock().expect("no panic while it is held").push(path);
     }
 
