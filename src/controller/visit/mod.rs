@@ -95,8 +95,9 @@ pub(crate) async fn visit(room: &Room, key: &Key) -> Next {
     };
     let origin = Visitor { controller: room.number, parent: key.clone() };
     let writer = Writer { cluster: &room.cluster, origin: &origin };
+    let memory = room.memory(key, &parent.uid);
     let mut visit =
-        Visit { room, writer: &writer, memory: room.memory(key, &parent.uid), origins: Vec::new() };
+        Visit { room, writer: &writer, memory, generation: parent.generation, origins: Vec::new() };
     let conclusion = match visit.run(parent).await {
         Ok(conclusion) => conclusion,
         Err(error) => Conclusion::new(of_error(&error)),
@@ -122,6 +123,8 @@ pub(crate) struct Visit<'a> {
     pub room: &'a Room,
     pub writer: &'a Writer<'a>,
     pub memory: Memory,
+    /// The parent's generation that the hook is asked about. The parent may have a newer one at the visit's end.
+    pub generation: i64,
     /// Where the children of the answer were written, when templates of ours made them.
     pub origins: Vec<Origin>,
 }
@@ -210,6 +213,7 @@ impl Visit<'_> {
         let Some(parent) = room.parents.get(&parent.key).filter(|now| now.uid == parent.uid) else {
             return Ok(None);
         };
+        self.generation = parent.generation;
         let marked = finalizer::has(room, &parent);
         let finalizing = wants_finalizer && marked && (parent.deleting || !selected);
         if !finalizing && (!selected || (parent.deleting && wants_finalizer)) {
@@ -350,7 +354,8 @@ impl Visit<'_> {
             Ended::Waiting(note) | Ended::Retry(note) | Ended::Stuck(note) => Some(note),
             Ended::Done | Ended::Changed => None,
         };
-        let status = status::compose(conclusion.status.take(), parent, said, Timestamp::now());
+        let status =
+            status::compose(conclusion.status.take(), parent, self.generation, said, Timestamp::now());
         match status::write(self.room, self.writer, parent, &mut self.memory, status).await {
             Ok(undeclared) if undeclared.is_empty() => {}
             Ok(undeclared) => {

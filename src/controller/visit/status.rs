@@ -53,6 +53,7 @@ impl Undeclared {
 pub(crate) fn compose(
     answered: Option<Map<String, Value>>,
     parent: &Object,
+    generation: i64,
     note: Option<&Note>,
     now: Timestamp,
 ) -> Map<String, Value> {
@@ -60,13 +61,13 @@ pub(crate) fn compose(
     let live = body.get("status").and_then(Value::as_object);
     let mut status = match answered {
         Some(mut status) => {
-            status.insert("observedGeneration".into(), json!(parent.generation));
+            status.insert("observedGeneration".into(), json!(generation));
             status
         }
         None => live.cloned().unwrap_or_default(),
     };
     let before = live.and_then(|live| live.get("conditions")).and_then(Value::as_array);
-    put_condition(&mut status, note, before, parent.generation, now);
+    put_condition(&mut status, note, before, generation, now);
     status
 }
 

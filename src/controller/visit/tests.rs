@@ -36,6 +36,7 @@ fn status_of_an_answer_is_the_hooks_with_the_generation_it_saw() {
     let status = compose(
         Some(map(json!({"books": 1, "observedGeneration": 99}))),
         &parent(json!({"old": true})),
+        4,
         None,
         at("2026-01-01T00:00:00Z"),
     );
@@ -45,7 +46,7 @@ fn status_of_an_answer_is_the_hooks_with_the_generation_it_saw() {
 #[test]
 fn without_an_answer_the_status_stays_and_says_why() {
     let live = json!({"books": 1, "observedGeneration": 3});
-    let status = compose(None, &parent(live), Some(&refused()), at("2026-01-01T00:00:00Z"));
+    let status = compose(None, &parent(live), 4, Some(&refused()), at("2026-01-01T00:00:00Z"));
     assert_eq!(
         Value::Object(status),
         json!({
@@ -63,7 +64,7 @@ fn time_of_a_standing_condition_stays() {
     let live = json!({"conditions": [
         {"type": "Synced", "status": "False", "lastTransitionTime": "2025-01-01T00:00:00Z"},
     ]});
-    let status = compose(None, &parent(live), Some(&refused()), at("2026-01-01T00:00:00Z"));
+    let status = compose(None, &parent(live), 4, Some(&refused()), at("2026-01-01T00:00:00Z"));
     assert_eq!(status["conditions"][0]["lastTransitionTime"], "2025-01-01T00:00:00Z");
 }
 
@@ -72,14 +73,14 @@ fn condition_goes_once_all_is_well_even_if_the_hook_hands_it_on() {
     let conditions = json!([{"type": "Ready", "status": "True"}, {"type": "Synced", "status": "False"}]);
     let answer = map(json!({"conditions": conditions.clone()}));
     let live = parent(json!({ "conditions": conditions }));
-    let status = compose(Some(answer), &live, None, at("2026-01-01T00:00:00Z"));
+    let status = compose(Some(answer), &live, 4, None, at("2026-01-01T00:00:00Z"));
     assert_eq!(status["conditions"], json!([{"type": "Ready", "status": "True"}]));
 }
 
 #[test]
 fn conditions_that_are_no_list_are_left_to_the_hook() {
     let answer = map(json!({"conditions": {"ready": true}}));
-    let status = compose(Some(answer), &parent(json!({})), Some(&refused()), at("2026-01-01T00:00:00Z"));
+    let status = compose(Some(answer), &parent(json!({})), 4, Some(&refused()), at("2026-01-01T00:00:00Z"));
     assert_eq!(status["conditions"], json!({"ready": true}));
 }
 
