@@ -1,0 +1,72 @@
+//! The built binary, `syncwright run`, for one test.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use controlplane::{spawn_tied, wait_until};
+
+/// A running controller. It is killed when it is dropped, and its log is shown if that is because the test failed.
+pub struct Controller {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Controller {
+    /// Starts `syncwright run` in `folder`.
+    pub fn start(folder: &Path, log: &str, arguments: &[String]) -> Controller {
+        let log = folder.join(log);
+        let file = File::create(&log).expect("the test's folder is writable");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_syncwright"));
+        command.args(["--log-level", "debug", "run"]).args(arguments).current_dir(folder);
+        command.env_remove("KUBECONFIG").stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(file);
+        Controller { child: spawn_tied(command).expect("the binary was built for this test"), log }
+    }
+
+    /// SIGKILL: nothing is finished.
+    pub fn kill(mut self) {
+        self.end();
+    }
+
+    /// SIGTERM, and waits for the end.
+    pub fn terminate(mut self) -> ExitStatus {
+        self.ask_to_end();
+        wait_until(Duration::from_secs(40), "the controller has ended", || match self.child.try_wait() {
+            Ok(Some(status)) => Ok(status),
+            other => Err(format!("{other:?}")),
+        })
+    }
+
+    /// Sends SIGTERM without waiting.
+    pub fn ask_to_end(&self) {
+        // SAFETY: a plain system call; the child is not yet waited for, so its id is still its own.
+        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        self.end();
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            let last = &lines[lines.len().saturating_sub(80)..];
+            println!("--- {} ---\n{}\n---", self.log.display(), last.join("\n"));
+        }
+    }
+}

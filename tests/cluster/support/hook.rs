@@ -1,0 +1,192 @@
+//! A hook that a test scripts: a small HTTP server in this process whose answer is a function of the request.
+//!
+//! It records every call. One server answers all of a definition's hooks, told apart by their path.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// One call of a hook.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// `sync` or `finalize`: the URL's path.
+    pub hook: String,
+    pub request: Value,
+    pub at: Instant,
+}
+
+impl Call {
+    pub fn parent(&self) -> &Value {
+        &self.request["parent"]
+    }
+
+    pub fn parent_name(&self) -> &str {
+        self.parent()["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
+    pub fn spec(&self) -> &Value {
+        &self.parent()["spec"]
+    }
+
+    /// The observed children of a group such as `ConfigMap.v1`, by name.
+    pub fn children(&self, group: &str) -> Vec<&str> {
+        let group = self.request["children"][group].as_object();
+        group.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+/// What a script does about a call.
+pub enum Reply {
+    Answer(Value),
+    Text(u16, String),
+    /// The answer, but only after this time.
+    Late(Duration, Value),
+    /// Nothing, until the caller gives up.
+    Never,
+    /// 429, with the seconds after which to come back.
+    Busy(u32),
+}
+
+impl From<Value> for Reply {
+    fn from(answer: Value) -> Self {
+        Reply::Answer(answer)
+    }
+}
+
+type Script = Arc<dyn Fn(&Call) -> Reply + Send + Sync>;
+
+/// A running hook server.
+#[derive(Clone)]
+pub struct Hook {
+    address: String,
+    desk: Arc<Desk>,
+}
+
+struct Desk {
+    script: Mutex<Script>,
+    calls: Mutex<Vec<Call>>,
+}
+
+impl Hook {
+    pub fn new<R: Into<Reply>>(script: impl Fn(&Call) -> R + Send + Sync + 'static) -> Hook {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("a bound socket").to_string();
+        let script: Script = Arc::new(move |call| script(call).into());
+        let desk = Arc::new(Desk { script: Mutex::new(script), calls: Mutex::default() });
+        let hook = Hook { address, desk: desk.clone() };
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let desk = desk.clone();
+                thread::spawn(move || serve(stream, &desk));
+            }
+        });
+        hook
+    }
+
+    /// A hook that answers what the parent's spec says: `spec.children`, `spec.status`, `spec.resyncAfterSeconds`; on
+    /// finalize it wants no children and is finalized when none is left.
+    pub fn from_spec() -> Hook {
+        Hook::new(from_spec)
+    }
+
+    pub fn url(&self, hook: &str) -> String {
+        format!("http://{}/{hook}", self.address)
+    }
+
+    /// Answers otherwise from now on.
+    pub fn set<R: Into<Reply>>(&self, script: impl Fn(&Call) -> R + Send + Sync + 'static) {
+        *self.desk.script.lock().unwrap() = Arc::new(move |call| script(call).into());
+    }
+
+    pub fn calls(&self) -> Vec<Call> {
+        self.desk.calls.lock().unwrap().clone()
+    }
+
+    pub fn count(&self) -> usize {
+        self.desk.calls.lock().unwrap().len()
+    }
+
+    /// The calls for one parent.
+    pub fn calls_for(&self, parent: &str) -> Vec<Call> {
+        self.calls().into_iter().filter(|call| call.parent_name() == parent).collect()
+    }
+
+    /// How often this one hook was called.
+    pub fn count_of(&self, hook: &str) -> usize {
+        self.calls().iter().filter(|call| call.hook == hook).count()
+    }
+}
+
+pub fn from_spec(call: &Call) -> Value {
+    if call.hook == "finalize" {
+        let groups = call.request["children"].as_object().expect("a request has children");
+        let left: usize = groups.values().filter_map(Value::as_object).map(|group| group.len()).sum();
+        return json!({"children": [], "finalized": left == 0});
+    }
+    let spec = call.spec();
+    let mut answer = json!({"children": spec["children"], "status": spec["status"]});
+    if answer["children"].is_null() {
+        answer["children"] = json!([]);
+    }
+    if !spec["resyncAfterSeconds"].is_null() {
+        answer["resyncAfterSeconds"] = spec["resyncAfterSeconds"].clone();
+    }
+    answer
+}
+
+/// Answers the requests of one connection, one after the other.
+fn serve(stream: TcpStream, desk: &Desk) {
+    let mut reader = BufReader::new(match stream.try_clone() {
+        Ok(stream) => stream,
+        Err(_) => return,
+    });
+    let mut stream = stream;
+    while let Some((hook, body)) = read_request(&mut reader) {
+        let request = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        let call = Call { hook, request, at: Instant::now() };
+        desk.calls.lock().unwrap().push(call.clone());
+        let script = desk.script.lock().unwrap().clone();
+        let (status, more, text) = match script(&call) {
+            Reply::Answer(answer) => (200, String::new(), answer.to_string()),
+            Reply::Text(status, text) => (status, String::new(), text),
+            Reply::Late(delay, answer) => {
+                thread::sleep(delay);
+                (200, String::new(), answer.to_string())
+            }
+            Reply::Busy(seconds) => (429, format!("Retry-After: {seconds}\r\n"), String::new()),
+            Reply::Never => {
+                let _ = reader.read(&mut [0]);
+                return;
+            }
+        };
+        let head = format!(
+            "HTTP/1.1 {status} Scripted\r\nContent-Type: application/json\r\n{more}Content-Length: {}\r\n\r\n",
+            text.len()
+        );
+        if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(text.as_bytes())).is_err() {
+            return;
+        }
+    }
+}
+
+fn read_request(reader: &mut impl BufRead) -> Option<(String, Vec<u8>)> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let hook = line.split(' ').nth(1)?.trim_start_matches('/').to_owned();
+    let mut length = 0;
+    loop {
+        line.clear();
+        reader.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.split_once(':') else { break };
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((hook, body))
+}
