@@ -7,7 +7,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Number, Value};
 
+use super::items::contains;
 use super::path::plain;
+use super::same::same_scalar;
 
 /// A position in the text.
 #[derive(Clone)]
@@ -156,7 +158,7 @@ impl Element<'_> {
     pub(super) fn is_in(self, list: &[Value]) -> bool {
         match quoted(self.0) {
             Some((text, "")) => list.iter().any(|value| value.as_str() == Some(text)),
-            _ => super::contains(list, &self.value()),
+            _ => contains(list, &self.value()),
         }
     }
 }
@@ -200,7 +202,7 @@ impl<'o> ListKey<'o> {
     fn fit_slowly(self, fields: &Map<String, Value>) -> Fit {
         let mut tally = Tally { exact: true, some: false };
         for (name, wanted) in self.decoded() {
-            if !tally.count(fields.get(&name).map(|value| super::same_scalar(value, &wanted))) {
+            if !tally.count(fields.get(&name).map(|value| same_scalar(value, &wanted))) {
                 return Fit::None;
             }
         }
