@@ -224,14 +224,16 @@ impl Kind {
         Object::read(text, (&self.api_version, ""), &self.managers)
     }
 
+    /// What we write of somebody else's object has to be compared as well.
     fn wanted(&self, object: &Object) -> bool {
-        lock(&self.uses).values().any(|(interest, _)| match interest {
-            Interest::All => true,
-            Interest::ControlledBy { group, kind } => object.controller.as_ref().is_some_and(|owner| {
-                let gvk_group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
-                gvk_group == group && *owner.kind == **kind
-            }),
-        })
+        object.owned.is_some()
+            || lock(&self.uses).values().any(|(interest, _)| match interest {
+                Interest::All => true,
+                Interest::ControlledBy { group, kind } => object.controller.as_ref().is_some_and(|owner| {
+                    let gvk_group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
+                    gvk_group == group && *owner.kind == **kind
+                }),
+            })
     }
 
     pub(super) fn watched(&self, event: Event) {

@@ -47,8 +47,6 @@ pub(crate) struct Object {
     pub owned: Option<Arc<str>>,
     /// `fieldsV1` of our manager's apply entry on the status subresource.
     pub owned_status: Option<Arc<str>>,
-    /// Whether another writer left fields that we should own: updates under our manager's name.
-    pub legacy: bool,
 }
 
 /// A resource version. The API server's are ordered integers; any other text is only ever equal or not.
@@ -143,6 +141,8 @@ struct ManagedFields<'a> {
     #[serde(borrow)]
     operation: Option<Cow<'a, str>>,
     #[serde(borrow)]
+    api_version: Option<Cow<'a, str>>,
+    #[serde(borrow)]
     subresource: Option<Cow<'a, str>>,
     #[serde(borrow)]
     fields_v1: Option<&'a RawValue>,
@@ -167,18 +167,26 @@ impl Object {
             body: None,
             owned: None,
             owned_status: None,
-            legacy: false,
         };
         if let Some(managed) = metadata.managed_fields {
-            object.take_ownership(managed, managers)?;
+            object.take_ownership(managed, type_meta.0, managers)?;
         }
         let type_meta = head.api_version.is_none().then_some(type_meta);
         object.body = Some(without_managed_fields(text, metadata.managed_fields, type_meta)?);
         Ok(object)
     }
 
-    fn take_ownership(&mut self, managed: &RawValue, managers: &Managers) -> serde_json::Result<()> {
+    fn take_ownership(
+        &mut self,
+        managed: &RawValue,
+        api_version: &str,
+        managers: &Managers,
+    ) -> serde_json::Result<()> {
         for entry in serde_json::from_str::<Vec<ManagedFields>>(managed.get())? {
+            // Fields of another version may be called otherwise: such an entry is as good as none.
+            if entry.api_version.as_deref() != Some(api_version) {
+                continue;
+            }
             let (Some(manager), Some(fields)) = (entry.manager, entry.fields_v1) else { continue };
             let applied = entry.operation.as_deref() == Some("Apply");
             match entry.subresource.as_deref() {
@@ -188,7 +196,6 @@ impl Object {
                 Some("status") if manager == managers.status && applied => {
                     self.owned_status = Some(shared(fields.get()));
                 }
-                None | Some("") if manager == managers.objects => self.legacy = true,
                 _ => {}
             }
         }
@@ -334,14 +341,14 @@ mod tests {
     #[test]
     fn our_apply_entry_is_kept_without_owner_references() {
         let text = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","managedFields":[
-            {"manager":"kubectl","operation":"Update","fieldsV1":{"f:data":{}}},
-            {"manager":"metacontroller","operation":"Apply","fieldsV1":{"f:data":{"f:x":{}},"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"1\"}":{}},"f:labels":{"f:a":{}}}}}]}}"#;
+            {"manager":"kubectl","operation":"Update","apiVersion":"v1","fieldsV1":{"f:data":{}}},
+            {"manager":"metacontroller","operation":"Apply","apiVersion":"v0","fieldsV1":{"f:old":{}}},
+            {"manager":"metacontroller","operation":"Apply","apiVersion":"v1","fieldsV1":{"f:data":{"f:x":{}},"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"1\"}":{}},"f:labels":{"f:a":{}}}}}]}}"#;
         let object = Object::read(text, ("v1", "ConfigMap"), &managers()).expect("readable");
         assert_eq!(
             object.owned.as_deref(),
             Some(r#"{"f:data":{"f:x":{}},"f:metadata":{"f:labels":{"f:a":{}}}}"#)
         );
-        assert!(!object.legacy);
     }
 
     #[test]

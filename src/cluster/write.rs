@@ -13,6 +13,7 @@ use super::store::Event;
 use crate::object::name::Key;
 
 const APPLY: &str = "application/apply-patch+yaml";
+const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 
 /// Who writes, and on behalf of which visit.
@@ -72,6 +73,19 @@ impl Writer<'_> {
         self.patch(kind, &object.key, &path, &query, MERGE, body).await
     }
 
+    /// Changes an object by a JSON patch, which guards itself by the version it was made from.
+    pub(crate) async fn json_patch(
+        &self,
+        kind: &Kind,
+        resource: &Resource,
+        key: &Key,
+        patch: &Value,
+    ) -> Result<(), Error> {
+        let path = resource.path(&key.namespace, Some(&key.name));
+        let query = format!("fieldManager={}", self.cluster.managers.objects);
+        self.patch(kind, key, &path, &query, JSON_PATCH, patch.to_string().into_bytes()).await
+    }
+
     /// Deletes exactly the object with this uid; its dependents follow in the background.
     /// An object that is gone, or replaced by another of its name, counts as deleted.
     pub(crate) async fn delete(
@@ -113,9 +127,15 @@ impl Writer<'_> {
         resource: &Resource,
         key: &Key,
     ) -> Result<Option<Object>, Error> {
+        let text = self.read_text(resource, key).await?;
+        Ok(text.map(|text| kind.read_whole(&text)).transpose()?)
+    }
+
+    /// The same as the API server's own JSON, `managedFields` included.
+    pub(crate) async fn read_text(&self, resource: &Resource, key: &Key) -> Result<Option<String>, Error> {
         let request = Request::get(resource.path(&key.namespace, Some(&key.name))).body(Body::empty())?;
         match self.cluster.send(request).await {
-            Ok(bytes) => Ok(Some(kind.read(std::str::from_utf8(&bytes)?, &resource.gvk.kind)?)),
+            Ok(bytes) => Ok(Some(std::str::from_utf8(&bytes)?.to_string())),
             Err(error) if error.is(404) => Ok(None),
             Err(error) => Err(error),
         }

@@ -3,6 +3,7 @@
 mod answers;
 mod changing;
 mod creating;
+mod foreign;
 mod status;
 #[allow(dead_code)]
 mod support;

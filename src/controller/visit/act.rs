@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tracing::info;
 
+use crate::cluster::kind::{Kind, Resource};
 use crate::cluster::object::Object;
 use crate::cluster::request::Error;
 use crate::cluster::write::Force;
@@ -16,11 +17,11 @@ use crate::controller::visit::refused::verdict;
 use crate::controller::visit::{Ended, Situation, Visit, note};
 use crate::hook::wire::answer::DesiredChild;
 use crate::object::name::{Gvk, Key};
-use crate::plan::desired::{Desired, Wanted, desired};
+use crate::plan::desired::{Desired, Ownership, Wanted, desired};
 use crate::plan::memory::Probed;
 use crate::plan::refusal::Verdict;
 use crate::plan::steps::{Control, Farewell, Observed, Reason, Rest, Step, steps};
-use crate::plan::{ChildRule, Claim, Method, Parent};
+use crate::plan::{ChildRule, Claim, Method, Parent, takeover};
 use crate::problem::Place;
 
 /// What came of acting on an answer.
@@ -289,9 +290,21 @@ impl Visit<'_> {
         let fought_over =
             present.is_some() && self.memory.is_fought_over(wanted.rule, &wanted.key, wanted.hash);
         let force = if fought_over { Force::No } else { Force::Yes };
+        if let Some(present) = present
+            && wanted.ownership == Ownership::Parent
+            && takeover::is_due(present.body, present.owned)
+            && let Err(error) = self.take_over(kind, &family.resource, wanted).await
+        {
+            // The object has changed under us, or is gone: the next visit sees it anew.
+            acted.changed |= error.is(404) || error.is(409) || error.is(422);
+            if !acted.changed {
+                acted.failures.push(failed(&child, "taking over", &error));
+            }
+            return;
+        }
         match self.writer.apply(kind, &family.resource, &wanted.key, body, force).await {
             Ok(()) => {
-                match why {
+                match &why {
                     Reason::Missing => info!(controller = self.room.definition.name, child, "child created"),
                     Reason::Differs(differences) => {
                         acted.changes.push(format!("{child}: {differences}"));
@@ -311,6 +324,13 @@ impl Visit<'_> {
                     acted.changed = true;
                     return;
                 }
+                let summary = match (&verdict, &why) {
+                    // The server names the whole spec of a StatefulSet; what was to change is known here.
+                    (Verdict::Immutable { .. }, Reason::Differs(differences)) => {
+                        format!("{summary} (to be changed: {differences})")
+                    }
+                    _ => summary,
+                };
                 let mut failed = failed_as(&child, "applying", verdict, &summary);
                 if let Some(place) = self.place_of(wanted, &failed.field) {
                     failed.message = format!("{place}: {}", failed.message);
@@ -321,6 +341,16 @@ impl Visit<'_> {
                 }
                 acted.failures.push(failed);
             }
+        }
+    }
+
+    /// Makes ours what others wrote before by plain updates, so that a field that is dropped later really goes.
+    async fn take_over(&self, kind: &Kind, resource: &Resource, wanted: &Wanted) -> Result<(), Error> {
+        let Some(live) = self.writer.read_text(resource, &wanted.key).await? else { return Ok(()) };
+        let live: Value = serde_json::from_str(&live)?;
+        match takeover::patch(&live, &wanted.body, &self.room.cluster.managers.objects) {
+            Some(patch) => self.writer.json_patch(kind, resource, &wanted.key, &patch).await,
+            None => Ok(()),
         }
     }
 

@@ -66,9 +66,23 @@ pub(crate) struct Wanted {
     pub key: Key,
     pub body: Map<String, Value>,
     pub place: Option<Place>,
+    pub ownership: Ownership,
     /// Equal for equal bodies, whatever the order of their keys. Means nothing in another process.
     pub hash: u64,
 }
+
+/// Whose a wanted object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ownership {
+    /// The parent's: created, changed and deleted with it.
+    Parent,
+    /// Somebody else's, such as a claim that a StatefulSet made: what the hook states of it is applied where it exists, and
+    /// it is never created, owned or deleted.
+    Other,
+}
+
+/// `none` in this annotation of a child says that it is somebody else's object.
+pub(crate) const OWNERSHIP: &str = "syncwright.io/ownership";
 
 impl Wanted {
     pub(crate) fn name(&self) -> Named {
@@ -160,18 +174,22 @@ impl Reader<'_> {
             problem: about(&format!("`children[{index}]`"), problem),
             reach: Reach::Answer,
         })?;
-        let (rule, key) = self.complete(&mut child, &mut body).map_err(|problem| Refusal {
+        let (rule, key, ownership) = self.complete(&mut child, &mut body).map_err(|problem| Refusal {
             index,
             problem: about(&format!("child `{child}`"), problem),
             child: Some(child),
             reach: Reach::Child,
         })?;
         let hash = body_hash(&body);
-        Ok(Wanted { rule, key, body, place, hash })
+        Ok(Wanted { rule, key, body, place, ownership, hash })
     }
 
     /// Makes the body of a known child what is applied.
-    fn complete(&self, child: &mut Named, body: &mut Map<String, Value>) -> Result<(usize, Key), Problem> {
+    fn complete(
+        &self,
+        child: &mut Named,
+        body: &mut Map<String, Value>,
+    ) -> Result<(usize, Key, Ownership), Problem> {
         let rule = self.rule_of(child)?;
         validity::object_name(&child.key.name)
             .map_err(|why| Problem::new(format!("has a name that {why}")))?;
@@ -188,12 +206,17 @@ impl Reader<'_> {
         }
         string_map("annotations", metadata)?;
         remove_last_applied(metadata);
-        self.label(metadata)?;
-        self.own(metadata)?;
+        let ownership = ownership(metadata)?;
+        if ownership == Ownership::Parent {
+            self.label(metadata)?;
+            self.own(metadata)?;
+        } else {
+            metadata.remove("ownerReferences");
+        }
         if self.rules[rule].gvk.group_kind() == ("", "Secret") {
             encode_string_data(body)?;
         }
-        Ok((rule, child.key.clone()))
+        Ok((rule, child.key.clone(), ownership))
     }
 
     fn rule_of(&self, child: &Named) -> Result<usize, Problem> {
@@ -283,6 +306,24 @@ impl Reader<'_> {
         references.push(ours.to_json());
         metadata.insert("ownerReferences".into(), references.into());
         Ok(())
+    }
+}
+
+/// Takes the annotation that says whose the object is off it.
+fn ownership(metadata: &mut Map<String, Value>) -> Result<Ownership, Problem> {
+    let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else {
+        return Ok(Ownership::Parent);
+    };
+    let stated = annotations.shift_remove(OWNERSHIP);
+    if annotations.is_empty() {
+        metadata.shift_remove("annotations");
+    }
+    match stated.as_ref().and_then(Value::as_str) {
+        None => Ok(Ownership::Parent),
+        Some("none") => Ok(Ownership::Other),
+        Some(other) => Err(Problem::new(format!("has the annotation `{OWNERSHIP}`"))
+            .found(format!("`{other}`"))
+            .expected("`none`, for an object that is somebody else's")),
     }
 }
 

@@ -356,6 +356,22 @@ fn cluster_scoped_parent_has_children_in_any_namespace_and_in_none() {
 }
 
 #[test]
+fn somebody_elses_object_is_neither_owned_nor_labelled() {
+    let metadata = json!({"name": "data-db-0", "annotations": {OWNERSHIP: "none"}});
+    let desired = read_for(&parent(), &Claim::ControllerUid, vec![config_map_with(metadata)]);
+    assert_eq!(desired.wanted[0].ownership, Ownership::Other);
+    assert_eq!(only(desired)["metadata"], json!({"name": "data-db-0", "namespace": "lib"}));
+}
+
+#[test]
+fn ownership_is_none_or_not_stated() {
+    let child = config_map_with(json!({"name": "a", "annotations": {OWNERSHIP: "shared", "b": "c"}}));
+    let (problem, reach) = refusal(read(vec![child]));
+    assert_eq!(reach, Reach::Child);
+    assert!(problem.contains("found: `shared`"), "{problem}");
+}
+
+#[test]
 fn parent_is_not_its_own_child() {
     let parent = Parent { gvk: Gvk::new("v1", "ConfigMap"), ..parent() };
     let claim = Claim::Selector(Selector::everything());

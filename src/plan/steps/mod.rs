@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use crate::object::name::Key;
-use crate::plan::desired::{Desired, Wanted};
+use crate::plan::desired::{Desired, Ownership, Wanted};
 use crate::plan::difference::{Differences, difference};
 use crate::plan::memory::Memory;
 use crate::plan::{ChildRule, Method};
@@ -107,10 +107,11 @@ pub(crate) fn steps(
     for (index, wanted) in desired.wanted.iter().enumerate() {
         let child = live.get(&(wanted.rule, &wanted.key)).copied();
         let planner = Planner { index, wanted, method: rules[wanted.rule].method };
-        steps.push(match child {
-            None => planner.missing(memory),
-            Some(child) => planner.present(child, &observed[child], memory),
-        });
+        match child {
+            None if wanted.ownership == Ownership::Other => {}
+            None => steps.push(planner.missing(memory)),
+            Some(child) => steps.push(planner.present(child, &observed[child], memory)),
+        }
     }
     steps
 }
@@ -148,6 +149,8 @@ impl Planner<'_> {
         let keep = |why| Step::Keep { wanted: self.index, observed: child, why };
         match (observed.deleting, observed.control, self.method) {
             (true, ..) => keep(Rest::Deleting),
+            (_, _, Method::OnDelete) if self.wanted.ownership == Ownership::Other => keep(Rest::OnDelete),
+            _ if self.wanted.ownership == Ownership::Other => self.ours(child, observed, memory),
             (_, Control::Nobody, _) => self.foreign(None),
             (_, Control::Other { kind, name }, _) => self.foreign(Some((kind, name))),
             (_, Control::Ours, Method::OnDelete) => keep(Rest::OnDelete),

@@ -501,3 +501,27 @@ proptest! {
         }
     }
 }
+
+fn elsewhere(name: &str, data: Value) -> Desired {
+    let mut child = config_map(name, data);
+    child["metadata"]["annotations"] = json!({"syncwright.io/ownership": "none"});
+    wants(&[child])
+}
+
+#[test]
+fn somebody_elses_object_is_not_created() {
+    let desired = elsewhere("a", json!({"k": "v"}));
+    assert_eq!(steps(&rules(Method::InPlace), &desired, &[], &mut Memory::default()), []);
+}
+
+#[test]
+fn somebody_elses_object_is_applied_where_it_exists_and_then_left_alone() {
+    let desired = elsewhere("a", json!({"k": "new"}));
+    let mut live = Live::named("a");
+    live.control = Control::Other { kind: "StatefulSet", name: "db" };
+    let step = live.plan(Method::InPlace, &desired, &mut Memory::default());
+    assert!(matches!(step, Step::Apply { observed: Some(0), .. }), "{step:?}");
+    let same = elsewhere("a", json!({"k": "v"}));
+    let step = live.plan(Method::InPlace, &same, &mut Memory::default());
+    assert!(matches!(step, Step::Keep { .. }), "{step:?}");
+}
