@@ -62,7 +62,7 @@ impl Request {
         };
         let parent = parent(&mut fields, parent_field)?;
         let namespace = text_at(&parent, &["metadata", "namespace"]).unwrap_or_default().to_string();
-        let now = whole_seconds(time(&mut fields)?.unwrap_or(now));
+        let now = time(&mut fields)?.unwrap_or(now);
         let entropy = seed(&mut fields)?.unwrap_or(entropy);
         let mut context = Context::new(now, entropy);
         let children = fields.swap_remove(children_field);
@@ -162,11 +162,6 @@ fn time(fields: &mut Map<String, Value>) -> Result<Option<Timestamp>, Problem> {
             .map_err(|_| Problem::new("`now` is no time").found(format!("`{text}`")).expected(expected)),
         Some(other) => Err(wrong_type("now", expected, &other)),
     }
-}
-
-/// Kubernetes' own times have no fractions. Rounded down, so that what waits for a time never wakes before it.
-fn whole_seconds(now: Timestamp) -> Timestamp {
-    Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
 
 /// Any text seeds the randomness of a render, so that a fixture can hold a readable one.
