@@ -58,6 +58,9 @@ fn run(once: bool) -> Result<(), String> {
     ending::remove_at_end(plane, &examples);
     watch(plane, &examples, &controller)?;
     show(plane, &kinds, &namespace);
+    if plane.is_existing() {
+        ending::say(&format!("\nAt the end the examples go, and the kinds stay: {}", kinds.resources()));
+    }
     if once {
         return Ok(());
     }
