@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use futures::FutureExt;
 use tokio::sync::watch;
 
 use crate::cli::{Ended, serve};
@@ -112,10 +113,12 @@ async fn with_own_hooks(
         None => None,
     };
     let hooks = Hooks { paths: PathService::InProcess(renders), changes };
-    let control = controller::run(cluster, definitions, hooks, settings, serve::stop_signal()?);
+    // Both end at one signal, which is reported once.
+    let stop = serve::stop_signal()?.shared();
+    let control = controller::run(cluster, definitions, hooks, settings, stop.clone());
     match service {
         Some(service) => {
-            let (served, ()) = tokio::join!(service.run(serve::stop_signal()?), control);
+            let (served, ()) = tokio::join!(service.run(stop), control);
             served.context("the hook service ended")?;
         }
         None => control.await,
