@@ -53,6 +53,9 @@ pub(super) struct Flags {
     /// Look at the hooks folder twice a second, where the system does not tell of changes
     #[arg(long)]
     poll: bool,
+    /// How long a watch may be silent; API servers send a sign of life about every minute
+    #[arg(long, value_name = "SECONDS", default_value_t = 90, hide = true)]
+    watch_idle_seconds: u64,
 }
 
 const AFTER_HELP: &str = "\
@@ -77,8 +80,10 @@ async fn control(flags: Flags) -> Result<Ended> {
     };
     let managers =
         Managers { status: format!("{}-status", flags.field_manager), objects: flags.field_manager.clone() };
-    let cluster =
-        Cluster::connect(flags.kubeconfig.as_deref(), managers).await.context("connecting to the cluster")?;
+    let idle = Duration::from_secs(flags.watch_idle_seconds);
+    let cluster = Cluster::connect(flags.kubeconfig.as_deref(), managers, idle)
+        .await
+        .context("connecting to the cluster")?;
     let cluster_definitions = source::follow_cluster(&cluster, flags.target_label_selector.clone());
     let definitions = match file {
         Some((path, first)) => source::join(source::follow_file(path, first), cluster_definitions),

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use http::Request;
 use kube::client::Body;
 use serde_json::json;
+use tokio::sync::Semaphore;
 use tracing::debug;
 
-use super::Cluster;
+use super::{Cluster, request};
 use crate::object::name::{Gvk, Key};
 
 /// The reporting component, as Metacontroller names itself: users' alerts look for it.
@@ -20,6 +21,10 @@ const REPEAT: Duration = Duration::from_secs(600);
 /// A Kubernetes event's message may have 1024 bytes.
 const MESSAGE_BYTES: usize = 1000;
 const KEPT: usize = 4096;
+/// So many events are sent at once, apart from all other requests: nothing important waits for them.
+const PLACES: usize = 4;
+/// Further events are dropped while so many are on their way.
+const WAITING: usize = 1000;
 
 /// The object an event is about.
 #[derive(Clone, Debug)]
@@ -45,12 +50,19 @@ struct Told {
 /// Publishes events, without ever holding up who reports.
 pub(crate) struct Recorder {
     cluster: Arc<Cluster>,
+    places: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
     told: Mutex<HashMap<(String, String, String), Told>>,
 }
 
 impl Recorder {
     pub(crate) fn new(cluster: Arc<Cluster>) -> Arc<Self> {
-        Arc::new(Recorder { cluster, told: Mutex::default() })
+        Arc::new(Recorder {
+            cluster,
+            places: Arc::new(Semaphore::new(PLACES)),
+            waiting: Arc::new(Semaphore::new(WAITING)),
+            told: Mutex::default(),
+        })
     }
 
     /// Reports in the background. A failure to publish is only logged.
@@ -75,10 +87,16 @@ impl Recorder {
         let request = if count == 1 { Request::post(path) } else { Request::patch(format!("{path}/{name}")) };
         let content_type = if count == 1 { "application/json" } else { "application/merge-patch+json" };
         let request = request.header(http::header::CONTENT_TYPE, content_type);
+        let Ok(waiting) = self.waiting.clone().try_acquire_owned() else {
+            debug!(event = name, "event not published: too many are on their way");
+            return;
+        };
         let recorder = self.clone();
         tokio::spawn(async move {
+            let _waiting = waiting;
+            let Ok(_place) = recorder.places.acquire().await else { return };
             let Ok(request) = request.body(Body::from(event.to_string().into_bytes())) else { return };
-            if let Err(error) = recorder.cluster.send(request).await {
+            if let Err(error) = request::answer(&recorder.cluster.client, request).await {
                 debug!(event = name, %error, "event not published");
             }
         });

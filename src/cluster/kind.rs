@@ -5,12 +5,14 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 use super::object::{Managers, Object, Version};
 use super::store::{Change, Event, Store};
+use super::watch::DOUBT;
 use crate::object::name::{Gvk, Key};
 
 /// What discovery says of a kind.
@@ -87,6 +89,8 @@ pub(crate) struct Kind {
     /// Wakes the watch task to list anew, since somebody wants more than was kept.
     pub(super) relist: Arc<Notify>,
     task: Mutex<Option<AbortHandle>>,
+    /// Since when the API server does not serve it.
+    absent_since: Mutex<Option<Instant>>,
 }
 
 /// A controller's hold on a kind. Dropping it ends its notifications, and the watch with the last one.
@@ -153,6 +157,7 @@ impl Kind {
             uses: Mutex::default(),
             relist: Arc::default(),
             task: Mutex::default(),
+            absent_since: Mutex::default(),
         }
     }
 
@@ -183,6 +188,26 @@ impl Kind {
 
     pub(crate) fn states(&self) -> watch::Receiver<State> {
         self.state.subscribe()
+    }
+
+    pub(super) fn is_served(&self) {
+        *lock(&self.absent_since) = None;
+    }
+
+    /// Notes that the API server does not serve the kind. Gives for how long it has not.
+    pub(super) fn is_not_served(&self) -> Duration {
+        lock(&self.absent_since).get_or_insert_with(Instant::now).elapsed()
+    }
+
+    /// For how long it may still come to light that the kind exists after all, since the API server only starts.
+    pub(crate) fn doubt(&self) -> Option<Duration> {
+        let absent = (*lock(&self.absent_since))?.elapsed();
+        DOUBT.checked_sub(absent)
+    }
+
+    pub(super) fn vanished(&self) {
+        let changes = self.store().vanished();
+        self.tell(changes.into_iter(), None);
     }
 
     pub(super) fn set_state(&self, state: State) {

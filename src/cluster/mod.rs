@@ -14,6 +14,7 @@ mod watch;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::{Client, Config};
 use tokio::sync::Semaphore;
@@ -31,13 +32,16 @@ pub(crate) struct Cluster {
     pub kinds: Kinds,
     client: Client,
     places: Semaphore,
+    watch_idle: Duration,
 }
 
 impl Cluster {
     /// Connects as kubectl would: the named kubeconfig, `$KUBECONFIG`, the pod's service account, `~/.kube/config`.
+    /// A watch that gives no sign of life for `watch_idle` is begun anew.
     pub(crate) async fn connect(
         kubeconfig: Option<&Path>,
         managers: Managers,
+        watch_idle: Duration,
     ) -> Result<Arc<Self>, kube::Error> {
         let mut config = match kubeconfig {
             Some(path) => {
@@ -49,7 +53,8 @@ impl Cluster {
         // The queue backs off by itself; a retry hidden in the client would only hold up a visit.
         config.default_retry = false;
         let client = Client::try_from(config)?;
-        Ok(Arc::new(Cluster { managers, kinds: Kinds::default(), client, places: Semaphore::new(PLACES) }))
+        let places = Semaphore::new(PLACES);
+        Ok(Arc::new(Cluster { managers, kinds: Kinds::default(), client, places, watch_idle }))
     }
 
     /// Holds a kind under watch: `listener` hears of every change until the hold is dropped.
@@ -60,9 +65,9 @@ impl Cluster {
         interest: Interest,
         listener: impl Fn(&Change, Option<&Origin>) + Send + Sync + 'static,
     ) -> Use {
-        let client = self.client.clone();
+        let (client, idle) = (self.client.clone(), self.watch_idle);
         self.kinds.hold(api_version, plural, &self.managers, (interest, Arc::new(listener)), |kind| {
-            tokio::spawn(watch::keep(client, kind)).abort_handle()
+            tokio::spawn(watch::keep(watch::Source { client, kind, idle })).abort_handle()
         })
     }
 }

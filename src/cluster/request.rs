@@ -20,6 +20,8 @@ pub(crate) enum Error {
     Refused(Box<Status>),
     /// No answer, or none that can be read: what happened.
     Unanswered(String),
+    /// A watch without a sign of life for this long.
+    Silent(Duration),
 }
 
 /// The API server's own account of a refusal.
@@ -52,12 +54,20 @@ impl Error {
     pub(crate) fn status(&self) -> Option<StatusCode> {
         match self {
             Error::Refused(status) => StatusCode::from_u16(status.code).ok(),
-            Error::Unanswered(_) => None,
+            Error::Unanswered(_) | Error::Silent(_) => None,
         }
     }
 
     pub(crate) fn is(&self, code: u16) -> bool {
         matches!(self, Error::Refused(status) if status.code == code)
+    }
+
+    /// How long the API server asks to be left alone.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Error::Refused(status) => status.details.retry_after_seconds.map(Duration::from_secs),
+            Error::Unanswered(_) | Error::Silent(_) => None,
+        }
     }
 
     /// The object of an ERROR event of a watch.
@@ -67,10 +77,6 @@ impl Error {
             Err(error) => Error::Unanswered(format!("watch reported an error that cannot be read: {error}")),
         }
     }
-
-    pub(super) fn silent(limit: Duration) -> Self {
-        Error::Unanswered(format!("no sign of life for {} s", limit.as_secs()))
-    }
 }
 
 impl fmt::Display for Error {
@@ -79,6 +85,7 @@ impl fmt::Display for Error {
             Error::Refused(status) if status.message.is_empty() => write!(f, "HTTP {}", status.code),
             Error::Refused(status) => f.write_str(&status.message),
             Error::Unanswered(what) => f.write_str(what),
+            Error::Silent(limit) => write!(f, "no sign of life for {} s", limit.as_secs()),
         }
     }
 }
@@ -129,7 +136,11 @@ pub(super) async fn open(client: &Client, request: Request<Body>) -> Result<Body
     }
     let bytes = tokio::time::timeout(TIMEOUT, body.collect()).await;
     let bytes = bytes.ok().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
-    Err(Error::Refused(Box::new(refusal(head.status, &bytes))))
+    let mut status = refusal(head.status, &bytes);
+    let retry_after = head.headers.get(http::header::RETRY_AFTER);
+    let seconds = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
+    status.details.retry_after_seconds = seconds.or(status.details.retry_after_seconds);
+    Err(Error::Refused(Box::new(status)))
 }
 
 /// Sends and gives the whole body.

@@ -33,6 +33,8 @@ pub(crate) struct Store {
     removed: HashSet<Box<str>>,
     /// Writes under way, with the events that wait for their answers.
     writing: HashMap<Key, Writing>,
+    /// The newest version that the watch or a list has told.
+    told: u64,
 }
 
 #[derive(Default)]
@@ -73,9 +75,8 @@ impl Store {
 
     /// Takes in what the watch said. `None`: nothing new.
     pub(crate) fn watched(&mut self, event: Event) -> Option<Change> {
-        let key = match &event {
-            Event::Put(object) | Event::Gone(object) => &object.key,
-        };
+        let (Event::Put(Object { key, version, .. }) | Event::Gone(Object { key, version, .. })) = &event;
+        self.told = self.told.max(version.number());
         if let Some(writing) = self.writing.get_mut(key) {
             writing.waiting.push(event);
             return None;
@@ -113,17 +114,26 @@ impl Store {
 
     /// Takes in a complete list taken at `version`.
     pub(crate) fn relisted(&mut self, list: Vec<Object>, version: &Version) -> Vec<Change> {
+        // A cluster that was put back to a backup counts its versions from there: nothing known is newer than the list.
+        let went_back = matches!(version, Version::Number(number) if *number < self.told);
+        self.told = version.number();
         let names: HashSet<Key> = list.iter().map(|object| object.key.clone()).collect();
-        let vanished: Vec<Key> = self
-            .objects
-            .values()
-            .filter(|object| !names.contains(&object.key) && !object.version.newer_than(version))
-            .map(|object| object.key.clone())
-            .collect();
+        let outlived = |object: &Object| !went_back && object.version.newer_than(version);
+        let vanished = |object: &&Arc<Object>| !names.contains(&object.key) && !outlived(object);
+        let vanished: Vec<Key> =
+            self.objects.values().filter(vanished).map(|object| object.key.clone()).collect();
         let mut changes: Vec<Change> = vanished.iter().filter_map(|key| self.remove(key)).collect();
-        changes.extend(list.into_iter().filter_map(|object| self.watched(Event::Put(object))));
+        let take =
+            |object: Object| if went_back { self.replace(object) } else { self.watched(Event::Put(object)) };
+        changes.extend(list.into_iter().filter_map(take));
         self.removed.clear();
         changes
+    }
+
+    /// Forgets every object: their kind is gone.
+    pub(crate) fn vanished(&mut self) -> Vec<Change> {
+        let keys: Vec<Key> = self.objects.keys().cloned().collect();
+        keys.iter().filter_map(|key| self.remove(key)).collect()
     }
 
     fn take_in(&mut self, event: Event) -> Option<Change> {
@@ -152,6 +162,10 @@ impl Store {
             }
             return None;
         }
+        self.replace(object)
+    }
+
+    fn replace(&mut self, object: Object) -> Option<Change> {
         let object = Arc::new(object);
         let old = self.objects.insert(object.key.clone(), object.clone());
         if let Some(old) = &old {
@@ -271,10 +285,22 @@ mod tests {
     }
 
     #[test]
+    fn list_of_a_server_put_back_to_a_backup_replaces_what_is_newer() {
+        let mut store = Store::default();
+        store.watched(Event::Put(object("a", "1", 20)));
+        store.watched(Event::Put(object("b", "2", 21)));
+        store.relisted(vec![object("a", "1", 5)], &Version::Number(10));
+        assert_eq!(store.get(&key("a")).map(|object| object.version.number()), Some(5));
+        assert!(store.get(&key("b")).is_none());
+        assert!(store.watched(Event::Put(object("a", "1", 11))).is_some());
+    }
+
+    #[test]
     fn relist_reports_what_vanished_and_keeps_what_was_written_since() {
         let mut store = Store::default();
         store.watched(Event::Put(object("gone", "1", 5)));
-        store.watched(Event::Put(object("written", "2", 20)));
+        store.begin_write(&key("written"));
+        store.end_write(&key("written"), Some(Event::Put(object("written", "2", 20))));
         store.watched(Event::Put(object("same", "3", 6)));
         let changes =
             store.relisted(vec![object("same", "3", 6), object("new", "4", 9)], &Version::Number(10));

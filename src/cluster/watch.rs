@@ -21,31 +21,45 @@ use super::object::{Object, Version};
 use super::request::{self, Error};
 use super::store::Event;
 
-/// The server sends a bookmark about every minute; a watch silent for longer is dead.
-const IDLE: Duration = Duration::from_secs(90);
 /// How long the API server may keep one watch; each restart is a request.
 const WATCH_SECONDS: u64 = 3000;
 /// A watch that ends sooner has not worked.
 const SHORT: Duration = Duration::from_secs(1);
 const PAGE: usize = 500;
+/// A kind that is not served for so long does not exist. Until then it may only be that the server starts.
+pub(crate) const DOUBT: Duration = Duration::from_secs(20);
+
+/// What is watched, and how.
+pub(super) struct Source {
+    pub client: Client,
+    pub kind: Weak<Kind>,
+    /// The server sends a bookmark about every minute; a watch silent for longer than this is dead.
+    pub idle: Duration,
+}
 
 /// Runs until the kind is dropped.
-pub(super) async fn keep(client: Client, kind: Weak<Kind>) {
+pub(super) async fn keep(source: Source) {
+    let Source { client, kind, .. } = &source;
     let mut pause = Pause::default();
     loop {
         let Some(held) = kind.upgrade() else { return };
         let (api_version, plural) = (held.api_version.clone(), held.plural.clone());
         drop(held);
-        let resource = discovery::resolve(&client, &api_version, &plural).await;
+        let resource = discovery::resolve(client, &api_version, &plural).await;
         let Some(held) = kind.upgrade() else { return };
         match resource {
             Ok(resource) => {
+                held.is_served();
                 drop(held);
-                follow(&client, &kind, &Arc::new(resource), &mut pause).await;
+                follow(&source, &Arc::new(resource), &mut pause).await;
             }
             Err(discovery::Unresolved::Absent(message)) => {
-                held.relisted(Vec::new(), &Version::Number(u64::MAX));
-                held.set_state(State::Absent(message));
+                let absent = held.is_not_served();
+                // A server that starts knows its custom kinds a moment later: what is known stays in use meanwhile.
+                if held.live().is_none() || absent > DOUBT {
+                    held.vanished();
+                    held.set_state(State::Absent(message));
+                }
             }
             Err(discovery::Unresolved::Failing(message)) => {
                 // What is known stays in use while discovery is out of reach.
@@ -66,60 +80,88 @@ struct Pause {
 
 impl Pause {
     async fn wait(&mut self) {
+        self.wait_at_least(Duration::ZERO).await;
+    }
+
+    async fn wait_at_least(&mut self, least: Duration) {
         let base = 200u64.saturating_mul(1 << self.failures.min(5)).min(4_000);
         self.failures += 1;
         let jitter = jiff::Timestamp::now().subsec_nanosecond().unsigned_abs() as u64 % (base / 4 + 1);
-        tokio::time::sleep(Duration::from_millis(base + jitter)).await;
+        tokio::time::sleep(Duration::from_millis(base + jitter).max(least)).await;
     }
 }
 
 /// Lists and watches until the kind has to be looked up anew.
-async fn follow(client: &Client, kind: &Weak<Kind>, resource: &Arc<Resource>, pause: &mut Pause) {
+async fn follow(source: &Source, resource: &Arc<Resource>, pause: &mut Pause) {
     let mut at: Option<String> = None;
     let mut streaming = true;
     loop {
         let began = Instant::now();
+        let mut heard = false;
         let outcome = match (&at, streaming) {
-            (None, false) => list(client, kind, resource).await.map(|version| at = Some(version)),
+            (None, false) => list(source, resource).await.map(|version| at = Some(version)),
             _ => {
-                let mut stream = Stream { kind, resource, at: &mut at, fresh: None };
-                stream.run(client).await
+                let mut stream = Stream { source, resource, at: &mut at, fresh: None, heard: false };
+                let outcome = stream.run().await;
+                heard = stream.heard;
+                outcome
             }
         };
-        let Some(held) = kind.upgrade() else { return };
+        if heard && began.elapsed() > SHORT {
+            pause.failures = 0;
+        }
         match outcome {
-            Ok(()) if began.elapsed() > SHORT => pause.failures = 0,
-            Ok(()) => {
-                drop(held);
+            Ok(()) if began.elapsed() > SHORT => {}
+            // After a list by pages comes its watch.
+            Ok(()) if !heard && !streaming && at.is_some() && pause.failures == 0 => {}
+            Ok(()) => pause.wait().await,
+            Err(Ended::Dropped) => return,
+            Err(Ended::Widened) => at = None,
+            Err(Ended::Expired) => {
+                at = None;
                 pause.wait().await;
             }
-            Err(Ended::Expired) => at = None,
-            Err(Ended::Dropped) => return,
             Err(Ended::Failed(error)) if streaming && at.is_none() && refuses_streaming(&error) => {
                 debug!(kind = %resource.gvk, "the API server has no streaming lists, listing by pages");
                 streaming = false;
             }
             Err(Ended::Failed(error)) => {
                 let gone = error.status() == Some(StatusCode::NOT_FOUND);
-                if held.live().is_none() && !gone {
-                    held.set_state(State::Failing(error.to_string()));
-                }
-                // A server that starts or is busy refuses for a moment; only what lasts is worth a person's time.
-                if pause.failures >= 3 {
-                    warn!(kind = %resource.gvk, %error, "watch ended, will begin again");
-                } else {
-                    debug!(kind = %resource.gvk, %error, "watch ended, will begin again");
-                }
-                drop(held);
+                report(source, resource, &error, pause.failures);
                 if gone {
                     return;
                 }
-                pause.wait().await;
-                if error.status().is_some() {
+                if !goes_on(&error, pause.failures) {
                     at = None;
                 }
+                pause.wait_at_least(error.retry_after().unwrap_or_default()).await;
             }
         }
+    }
+}
+
+fn report(source: &Source, resource: &Resource, error: &Error, failures: u32) {
+    let Some(kind) = source.kind.upgrade() else { return };
+    if kind.live().is_none() && error.status() != Some(StatusCode::NOT_FOUND) {
+        kind.set_state(State::Failing(error.to_string()));
+    }
+    // A server that starts or is busy refuses for a moment; only what lasts is worth a person's time.
+    if failures >= 3 {
+        warn!(kind = %resource.gvk, %error, "watch ended, will begin again");
+    } else {
+        debug!(kind = %resource.gvk, %error, "watch ended, will begin again");
+    }
+}
+
+/// Whether the next watch can go on where this one ended: a busy server is not made to list everything again.
+fn goes_on(error: &Error, failures: u32) -> bool {
+    let Some(status) = error.status() else { return !matches!(error, Error::Silent(_)) };
+    match status.as_u16() {
+        // The server's versions are older than ours: it was put back to a backup.
+        504 => !error.to_string().contains("Too large resource version"),
+        401 | 403 | 429 | 502 | 503 => true,
+        500 => failures < 5,
+        _ => false,
     }
 }
 
@@ -130,6 +172,8 @@ fn refuses_streaming(error: &Error) -> bool {
 enum Ended {
     /// The version to go on from is no longer known: list again.
     Expired,
+    /// Somebody wants more than was kept: list again.
+    Widened,
     /// Nobody wants the kind any more.
     Dropped,
     Failed(Error),
@@ -162,16 +206,18 @@ struct BookmarkMetadata {
 }
 
 struct Stream<'a> {
-    kind: &'a Weak<Kind>,
+    source: &'a Source,
     resource: &'a Arc<Resource>,
     at: &'a mut Option<String>,
     /// Objects of a streaming list that is not complete yet.
     fresh: Option<Vec<Object>>,
+    /// Whether the server has said anything but an error.
+    heard: bool,
 }
 
 impl Stream<'_> {
     /// One watch request from its start to its end; `Ok` when the server closed it in good order.
-    async fn run(&mut self, client: &Client) -> Result<(), Ended> {
+    async fn run(&mut self) -> Result<(), Ended> {
         let mut query = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}");
         match &self.at {
             Some(version) => query.push_str(&format!("&resourceVersion={version}")),
@@ -182,19 +228,19 @@ impl Stream<'_> {
         }
         let uri = format!("{}?{query}", self.resource.path("", None));
         let request = Request::get(uri).body(Body::empty()).map_err(Error::from)?;
-        let mut body = request::open(client, request).await?;
-        let Some(held) = self.kind.upgrade() else { return Err(Ended::Dropped) };
+        let mut body = request::open(&self.source.client, request).await?;
+        let Some(held) = self.source.kind.upgrade() else { return Err(Ended::Dropped) };
         // The notifier outlives the kind, which the stream must not keep alive.
         let relist = held.relist.clone();
         drop(held);
         let mut buffer = BytesMut::new();
         loop {
             let frame = tokio::select! {
-                frame = tokio::time::timeout(IDLE, body.frame()) => frame,
-                () = relist.notified() => return Err(Ended::Expired),
+                frame = tokio::time::timeout(self.source.idle, body.frame()) => frame,
+                () = relist.notified() => return Err(Ended::Widened),
             };
             match frame {
-                Err(_) => return Err(Error::silent(IDLE).into()),
+                Err(_) => return Err(Error::Silent(self.source.idle).into()),
                 Ok(None) => return Ok(()),
                 Ok(Some(Err(error))) => return Err(Error::from(error).into()),
                 Ok(Some(Ok(frame))) => {
@@ -218,30 +264,39 @@ impl Stream<'_> {
     }
 
     fn take_line(&mut self, text: &str) -> Result<(), Ended> {
-        let Some(kind) = self.kind.upgrade() else { return Err(Ended::Dropped) };
+        let Some(kind) = self.source.kind.upgrade() else { return Err(Ended::Dropped) };
         let line: Line = serde_json::from_str(text).map_err(Error::from)?;
         match line.r#type {
             "BOOKMARK" => self.bookmark(&kind, line.object)?,
             "ERROR" => return Err(Error::from_status(line.object.get()).into()),
-            sort => {
-                let object = kind.read(line.object.get(), &self.resource.gvk.kind).map_err(Error::from)?;
-                match (&mut self.fresh, sort) {
-                    (Some(fresh), "ADDED") => fresh.push(object),
-                    (_, "ADDED" | "MODIFIED") => {
-                        *self.at = Some(object.version.to_string());
-                        kind.watched(Event::Put(object));
-                    }
-                    (_, "DELETED") => {
-                        *self.at = Some(object.version.to_string());
-                        kind.watched(Event::Gone(object));
-                    }
-                    (_, other) => {
-                        warn!(kind = %self.resource.gvk, event = other, "unknown sort of watch event")
-                    }
-                }
+            sort => match kind.read(line.object.get(), &self.resource.gvk.kind) {
+                Ok(object) => self.event(&kind, sort, object),
+                Err(error) => unreadable(self.resource, &error),
+            },
+        }
+        self.heard = true;
+        Ok(())
+    }
+
+    fn event(&mut self, kind: &Kind, sort: &str, object: Object) {
+        let event = match sort {
+            "ADDED" | "MODIFIED" => Event::Put(object),
+            "DELETED" => Event::Gone(object),
+            other => {
+                warn!(kind = %self.resource.gvk, event = other, "unknown sort of watch event");
+                return;
+            }
+        };
+        match (&mut self.fresh, event) {
+            // What happens while the list is on its way belongs to it: there is no version to go on from yet.
+            (Some(fresh), Event::Put(object)) => fresh.push(object),
+            (Some(fresh), Event::Gone(object)) => fresh.retain(|known| known.key != object.key),
+            (None, event) => {
+                let (Event::Put(object) | Event::Gone(object)) = &event;
+                *self.at = Some(object.version.to_string());
+                kind.watched(event);
             }
         }
-        Ok(())
     }
 
     fn bookmark(&mut self, kind: &Kind, object: &RawValue) -> Result<(), Ended> {
@@ -258,6 +313,11 @@ impl Stream<'_> {
         }
         Ok(())
     }
+}
+
+/// One object that cannot be read must not keep all others from being seen.
+fn unreadable(resource: &Resource, error: &serde_json::Error) {
+    warn!(kind = %resource.gvk, %error, "object cannot be read, left out");
 }
 
 #[derive(Deserialize)]
@@ -278,17 +338,20 @@ struct PageMetadata {
 }
 
 /// The whole list by pages, for servers without streaming lists. Gives the list's version.
-async fn list(client: &Client, kind: &Weak<Kind>, resource: &Arc<Resource>) -> Result<String, Ended> {
+async fn list(source: &Source, resource: &Arc<Resource>) -> Result<String, Ended> {
     let mut objects = Vec::new();
     let mut next = String::new();
     loop {
         let uri = format!("{}?limit={PAGE}{next}", resource.path("", None));
         let request = Request::get(uri).body(Body::empty()).map_err(Error::from)?;
-        let bytes = request::answer(client, request).await?;
-        let Some(kind) = kind.upgrade() else { return Err(Ended::Dropped) };
+        let bytes = request::answer(&source.client, request).await?;
+        let Some(kind) = source.kind.upgrade() else { return Err(Ended::Dropped) };
         let page: Page = serde_json::from_slice(&bytes).map_err(Error::from)?;
         for item in page.items.unwrap_or_default() {
-            objects.push(kind.read(item.get(), &resource.gvk.kind).map_err(Error::from)?);
+            match kind.read(item.get(), &resource.gvk.kind) {
+                Ok(object) => objects.push(object),
+                Err(error) => unreadable(resource, &error),
+            }
         }
         match page.metadata.r#continue.filter(|token| !token.is_empty()) {
             Some(token) => next = format!("&continue={token}"),

@@ -1,5 +1,7 @@
 //! Writes. Every answer goes into the store before anybody else hears of it.
 
+use std::time::Duration;
+
 use http::Request;
 use kube::client::Body;
 use serde_json::Value;
@@ -15,6 +17,8 @@ use crate::object::name::Key;
 const APPLY: &str = "application/apply-patch+yaml";
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
+/// A request that takes longer keeps its place no more.
+const BRISK: Duration = Duration::from_secs(1);
 
 /// Who writes, and on behalf of which visit.
 pub(crate) struct Writer<'a> {
@@ -155,7 +159,9 @@ impl Writer<'_> {
             .header(http::header::ACCEPT, "application/json")
             .body(Body::from(body))?;
         let bytes = self.cluster.send(request).await?;
-        Ok(std::str::from_utf8(&bytes)?.to_string())
+        let text = std::str::from_utf8(&bytes)?;
+        about(key, Object::read(text, ("", ""), &self.cluster.managers)?)?;
+        Ok(text.to_string())
     }
 
     async fn patch(
@@ -172,10 +178,11 @@ impl Writer<'_> {
             .header(http::header::ACCEPT, "application/json")
             .body(Body::from(body))?;
         kind.begin_write(key);
-        let answer = self.cluster.send(request).await.and_then(|bytes| {
-            let object = kind.read_whole(std::str::from_utf8(&bytes)?)?;
-            Ok(object)
-        });
+        let answer = self
+            .cluster
+            .send(request)
+            .await
+            .and_then(|bytes| about(key, kind.read_whole(std::str::from_utf8(&bytes)?)?));
         let (seen, outcome) = match answer {
             Ok(object) => (Some(Event::Put(object)), Ok(())),
             Err(error) => (None, Err(error)),
@@ -183,6 +190,12 @@ impl Writer<'_> {
         kind.end_write(key, seen, Some(self.origin));
         outcome
     }
+}
+
+/// An answer that is not about the object written is none.
+fn about(key: &Key, object: Object) -> Result<Object, Error> {
+    let same = object.key == *key && !object.uid.is_empty();
+    same.then_some(object).ok_or_else(|| Error::Unanswered("answer is not about the object written".into()))
 }
 
 /// A delete answers with the object while finalizers or a grace period keep it, else with a Status.
@@ -193,8 +206,14 @@ fn still_there(kind: &Kind, resource: &Resource, bytes: &[u8]) -> Option<Object>
 
 /// Requests that need an answer within the client's limits.
 impl Cluster {
+    /// A request that hangs gives its place to others: what a few objects wait for must not hold up all.
     pub(super) async fn send(&self, request: Request<Body>) -> Result<bytes::Bytes, Error> {
-        let _place = self.places.acquire().await.map_err(|_| Error::Unanswered("shutting down".into()))?;
-        request::answer(&self.client, request).await
+        let place = self.places.acquire().await.map_err(|_| Error::Unanswered("shutting down".into()))?;
+        let mut answer = std::pin::pin!(request::answer(&self.client, request));
+        if let Ok(answer) = tokio::time::timeout(BRISK, &mut answer).await {
+            return answer;
+        }
+        drop(place);
+        answer.await
     }
 }
