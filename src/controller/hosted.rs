@@ -21,6 +21,7 @@ use crate::config::spec::ChildRule;
 use crate::controller::memory::Memory;
 use crate::controller::queue::{Next, Queue};
 use crate::controller::visit;
+use crate::controller::waiting::Waiting;
 use crate::controller::{Hooks, Settings};
 use crate::hook::Hook;
 use crate::object::name::{Gvk, Key};
@@ -49,6 +50,8 @@ struct Ending {
 pub(crate) struct ChildKind {
     pub rule: ChildRule,
     pub hold: Use,
+    /// Parents whose child's name belongs to another object.
+    pub waiting: Arc<Waiting>,
 }
 
 /// What every visit of one definition shares.
@@ -144,12 +147,13 @@ impl Start {
             () = room.children_seen() => {}
             () = ending.notify.notified() => return,
         }
+        let watchers = watch_states(&room);
+        // Before anybody works: a parent that is added while it is visited would be visited once more.
+        room.add_all();
         let mut workers = JoinSet::new();
         for _ in 0..room.settings.workers {
             workers.spawn(work(room.clone()));
         }
-        let watchers = watch_states(&room);
-        room.add_all();
         let resync = resync(room.clone());
         tokio::select! {
             () = async { while workers.join_next().await.is_some() {} } => {}
@@ -184,7 +188,9 @@ impl Start {
 
     fn room(self, definition: Arc<Definition>, parents: &Use, resource: Arc<Resource>) -> Room {
         let hold = |rule: &ChildRule| {
+            let waiting = Arc::<Waiting>::default();
             let listener = ChildListener {
+                waiting: waiting.clone(),
                 number: self.number,
                 parents: Arc::downgrade(&parents.kind),
                 gvk: resource.gvk.clone(),
@@ -198,7 +204,7 @@ impl Start {
             let hold = self.cluster.watch(&name.api_version, &name.resource, owner, move |change, origin| {
                 listener.hear(change, origin);
             });
-            ChildKind { rule: rule.clone(), hold }
+            ChildKind { rule: rule.clone(), hold, waiting }
         };
         Room {
             number: self.number,
@@ -236,8 +242,8 @@ async fn live(controller: &str, kind: &Kind) -> Arc<Resource> {
     }
 }
 
-/// Wakes all parents whenever a child kind arrives or goes.
-async fn watch_states(room: &Arc<Room>) {
+/// Wakes all parents whenever a child kind arrives or goes, from now on.
+fn watch_states(room: &Arc<Room>) -> impl Future<Output = ()> + use<> {
     let mut watches = JoinSet::new();
     for child in &room.children {
         let mut states = child.hold.kind.states();
@@ -248,8 +254,10 @@ async fn watch_states(room: &Arc<Room>) {
             }
         });
     }
-    while watches.join_next().await.is_some() {}
-    std::future::pending().await
+    async move {
+        while watches.join_next().await.is_some() {}
+        std::future::pending().await
+    }
 }
 
 /// Wakes all parents when the built-in hooks answer anew.
@@ -276,7 +284,7 @@ async fn work(room: Arc<Room>) {
         let visit = AssertUnwindSafe(visit::visit(&room, &key)).catch_unwind().await;
         let next = visit.unwrap_or_else(|_| {
             error!(controller = room.definition.name, parent = %key, "visit panicked, will retry");
-            Next::Backoff
+            Next::Backoff(Duration::ZERO)
         });
         room.queue.done(&key, next);
     }
@@ -359,6 +367,7 @@ impl Room {
 
 /// Finds the parents that a change of a child concerns.
 struct ChildListener {
+    waiting: Arc<Waiting>,
     number: u64,
     parents: std::sync::Weak<Kind>,
     gvk: Gvk,
@@ -370,6 +379,9 @@ struct ChildListener {
 impl ChildListener {
     fn hear(&self, change: &Change, origin: Option<&Origin>) {
         let Some(parents) = self.parents.upgrade() else { return };
+        if let Some(name) = freed(change) {
+            self.waiting.take(name).into_iter().for_each(|parent| self.queue.add(parent));
+        }
         let mut told: Option<Key> = None;
         for object in [&change.old, &change.new].into_iter().flatten() {
             match self.owner(&parents, object) {
@@ -400,7 +412,8 @@ impl ChildListener {
         }
         let namespace = if self.namespaced { object.key.namespace.clone() } else { String::new() };
         let key = Key::new(namespace, &*owner.name);
-        (parents.get(&key)?.uid == owner.uid).then_some(key)
+        // One that follows an owner of its name may have waited for the name of this object.
+        parents.get(&key).map(|_| key)
     }
 
     /// An orphan concerns every parent that would adopt it.
@@ -422,6 +435,13 @@ impl ChildListener {
             }
         }
     }
+}
+
+/// The name of an object that is gone, or belongs to somebody else than before.
+fn freed(change: &Change) -> Option<&Key> {
+    let old = change.old.as_ref()?;
+    let still = change.new.as_ref().is_some_and(|new| new.uid == old.uid && new.controller == old.controller);
+    (!still).then_some(&old.key)
 }
 
 /// The selector in `parent.spec.selector`.

@@ -7,6 +7,7 @@ pub(crate) mod memory;
 pub(crate) mod queue;
 pub(crate) mod source;
 pub(crate) mod visit;
+pub(crate) mod waiting;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -28,8 +28,8 @@ pub(crate) enum Next {
     Again,
     /// Once more after this time, without counting as a failure.
     After(Duration),
-    /// Once more after a growing time.
-    Backoff,
+    /// Once more after a growing time, which is at least this.
+    Backoff(Duration),
 }
 
 pub(crate) struct Queue {
@@ -117,13 +117,16 @@ impl Queue {
         let Some(entry) = state.entries.get_mut(key) else { return };
         entry.visiting = false;
         let again = std::mem::take(&mut entry.again);
-        entry.failures = if next == Next::Backoff { entry.failures + 1 } else { 0 };
+        entry.failures = if matches!(next, Next::Backoff(_)) { entry.failures + 1 } else { 0 };
         let failures = entry.failures;
         let now = Instant::now();
         match next {
             Next::Again => state.schedule(key.clone(), now),
             Next::After(delay) => state.ask(key.clone(), now + delay.min(LONGEST_DELAY)),
-            Next::Backoff => state.schedule(key.clone(), now + self.retry_delay(failures)),
+            Next::Backoff(least) => {
+                let delay = self.retry_delay(failures).max(least.min(LONGEST_DELAY));
+                state.schedule(key.clone(), now + delay);
+            }
             Next::Rest => {}
         }
         let asked = state.entries.get(key).and_then(|entry| entry.asked);
@@ -275,10 +278,33 @@ mod tests {
             let before = Instant::now();
             assert!(queue.next().await.is_some());
             waits.push(before.elapsed().as_millis());
-            queue.done(&key("a"), Next::Backoff);
+            queue.done(&key("a"), Next::Backoff(Duration::ZERO));
         }
         assert_eq!(waits[..5], [0, 5, 10, 20, 40]);
         assert_eq!(waits[29], 1000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn retry_keeps_the_delay_that_is_asked_for() {
+        let queue = Queue::new(LONGEST_RETRY);
+        queue.add(key("a"));
+        assert_eq!(ready(&queue).await.as_deref(), Some("a"));
+        let before = Instant::now();
+        queue.done(&key("a"), Next::Backoff(Duration::from_secs(2)));
+        assert!(queue.next().await.is_some());
+        assert_eq!(before.elapsed(), Duration::from_secs(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn retry_does_not_put_off_an_earlier_wish() {
+        let queue = Queue::new(LONGEST_RETRY);
+        queue.add(key("a"));
+        assert_eq!(ready(&queue).await.as_deref(), Some("a"));
+        let before = Instant::now();
+        queue.add_after(key("a"), Duration::from_secs(1));
+        queue.done(&key("a"), Next::Backoff(Duration::from_secs(60)));
+        assert!(queue.next().await.is_some());
+        assert_eq!(before.elapsed(), Duration::from_secs(1));
     }
 
     #[tokio::test(start_paused = true)]

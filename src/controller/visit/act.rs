@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tracing::info;
@@ -37,6 +38,10 @@ pub(crate) struct Acted {
     pub changed: bool,
     /// The children's namespace takes no new objects.
     pub namespace_ends: bool,
+    /// How long the API server asks to be left alone.
+    pub retry_after: Option<Duration>,
+    /// When what was put off is to be done.
+    pub look_again: Option<Duration>,
 }
 
 /// One child's failure.
@@ -61,6 +66,28 @@ pub(crate) enum Sort {
 impl Acted {
     pub(crate) fn must_retry(&self) -> bool {
         self.failures.iter().any(|failed| failed.sort == Sort::Retry)
+    }
+
+    fn fail(&mut self, child: &str, doing: &str, error: &Error) {
+        self.heed(error);
+        let (verdict, summary) = verdict(error);
+        match verdict {
+            Verdict::Replaced | Verdict::Stale => self.changed = true,
+            verdict => self.failures.push(failed_as(child, doing, verdict, &summary)),
+        }
+    }
+
+    /// Leaves a deletion for later.
+    fn put_off(&mut self, doubt: Duration) {
+        if self.look_again.is_none() {
+            let message = "nothing is deleted until it is certain that a kind is not there";
+            self.failures.push(Failed { reason: "WaitingForKind", ..Failed::waits(message.into()) });
+        }
+        self.look_again = Some(doubt);
+    }
+
+    fn heed(&mut self, error: &Error) {
+        self.retry_after = self.retry_after.max(error.retry_after());
     }
 
     /// What the failures make of the visit. A retry is worth more than a standing refusal beside it.
@@ -122,10 +149,27 @@ impl Visit<'_> {
         let live = self.live(claimed, &desired);
         let observed: Vec<Observed> =
             live.iter().map(|(rule, object)| observed(situation, *rule, object)).collect();
+        let doubt = self.doubt(claimed);
         for step in steps(&rules, &desired, &observed, &mut self.memory.children) {
+            // A write may take long, and what comes after the parent's end is left to nobody.
+            if !self.is_still(situation) {
+                acted.changed = true;
+                break;
+            }
+            if let (Some(doubt), Step::Delete { why: Farewell::Unwanted, .. }) = (doubt, &step) {
+                acted.put_off(doubt);
+                continue;
+            }
             self.take(claimed, &desired, &live, &observed, step, &mut acted).await;
         }
         acted
+    }
+
+    /// For how long it is not certain that the kinds that are missing do not exist: without their objects, the hook may
+    /// have answered less than it would.
+    fn doubt(&self, claimed: &Claimed) -> Option<Duration> {
+        let missing = claimed.missing.iter();
+        missing.filter_map(|(rule, _)| self.room.children[*rule].hold.kind.doubt()).max()
     }
 
     /// The rules with their kinds. One whose kind is not there matches no child.
@@ -246,9 +290,7 @@ impl Visit<'_> {
                         let why = format!("to be created anew: {differences}");
                         self.delete(claimed, *rule, object, &why, acted).await;
                     }
-                    Err(error) => {
-                        acted.failures.push(failed(&name(claimed, *rule, &object.key), "trying", &error))
-                    }
+                    Err(error) => acted.fail(&name(claimed, *rule, &object.key), "trying", &error),
                 }
             }
             Step::Keep { wanted, why: Rest::Deleting, .. } => {
@@ -258,7 +300,21 @@ impl Visit<'_> {
             }
             Step::Keep { .. } => {}
             Step::Stuck { message, .. } => acted.failures.push(Failed::refused(message)),
-            Step::Refuse { problem, .. } => acted.failures.push(Failed::refused(problem.to_string())),
+            Step::Refuse { wanted, problem } => {
+                self.wait_for_name(&desired.wanted[wanted]);
+                acted.failures.push(Failed::refused(problem.to_string()));
+            }
+        }
+    }
+
+    /// Has the parent visited again when the child's name is free.
+    fn wait_for_name(&self, wanted: &Wanted) {
+        let child = &self.room.children[wanted.rule];
+        let parent = &self.writer.origin.parent;
+        child.waiting.add(&wanted.key, parent);
+        // It may have become free before anybody waited.
+        if child.hold.kind.get(&wanted.key).is_none() {
+            self.room.queue.add(parent.clone());
         }
     }
 
@@ -271,7 +327,7 @@ impl Visit<'_> {
                 info!(controller = self.room.definition.name, child, why, "child deleted");
                 acted.wrote = true;
             }
-            Err(error) => acted.failures.push(failed(&child, "deleting", &error)),
+            Err(error) => acted.fail(&child, "deleting", &error),
         }
     }
 
@@ -298,7 +354,7 @@ impl Visit<'_> {
             // The object has changed under us, or is gone: the next visit sees it anew.
             acted.changed |= error.is(404) || error.is(409) || error.is(422);
             if !acted.changed {
-                acted.failures.push(failed(&child, "taking over", &error));
+                acted.fail(&child, "taking over", &error);
             }
             return;
         }
@@ -318,6 +374,7 @@ impl Visit<'_> {
                 }
             }
             Err(error) => {
+                acted.heed(&error);
                 let (verdict, summary) = verdict(&error);
                 acted.namespace_ends |= verdict == Verdict::NamespaceTerminating;
                 if matches!(verdict, Verdict::Replaced | Verdict::Stale) {
@@ -374,10 +431,12 @@ impl Visit<'_> {
         let body = body(Some(present.uid), wanted);
         match self.writer.dry_run(&family.resource, &wanted.key, body).await {
             Ok(answer) => Ok(self.memory.children.probed(wanted, present, &answer) == Probed::Differs),
-            Err(error) if error.is(403) || error.is(409) => Err(error),
-            // A refusal means that the change cannot be made in place: that is what recreating is for.
-            Err(Error::Refused(_)) => Ok(true),
-            Err(error) => Err(error),
+            // The change cannot be made in place: that is what recreating is for. Any other refusal, an overloaded
+            // server's too, would be met by the new object as well.
+            Err(error) => match verdict(&error).0 {
+                Verdict::Immutable { .. } => Ok(true),
+                _ => Err(error),
+            },
         }
     }
 }
@@ -427,11 +486,6 @@ fn name(claimed: &Claimed, rule: usize, key: &Key) -> String {
     claimed
         .family(rule)
         .map_or_else(|| key.to_string(), |family| format!("{} {key}", family.resource.gvk.kind))
-}
-
-fn failed(child: &str, doing: &str, error: &Error) -> Failed {
-    let (verdict, summary) = verdict(error);
-    failed_as(child, doing, verdict, &summary)
 }
 
 fn failed_as(child: &str, doing: &str, verdict: Verdict, summary: &str) -> Failed {

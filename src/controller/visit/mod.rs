@@ -67,6 +67,8 @@ pub(crate) struct Conclusion {
     /// The hook's status, if there was an answer.
     pub status: Option<Map<String, Value>>,
     pub resync_after: Option<Duration>,
+    /// A retry comes no sooner than this.
+    pub retry_after: Option<Duration>,
     /// Whether writes were made that no hook call has seen.
     pub unseen_writes: bool,
     /// Whether the parent's status may be touched at all.
@@ -75,7 +77,14 @@ pub(crate) struct Conclusion {
 
 impl Conclusion {
     fn new(ended: Ended) -> Self {
-        Conclusion { ended, status: None, resync_after: None, unseen_writes: false, silent: false }
+        Conclusion {
+            ended,
+            status: None,
+            resync_after: None,
+            retry_after: None,
+            unseen_writes: false,
+            silent: false,
+        }
     }
 
     fn nothing_to_do() -> Self {
@@ -100,7 +109,7 @@ pub(crate) async fn visit(room: &Room, key: &Key) -> Next {
         Visit { room, writer: &writer, memory, generation: parent.generation, origins: Vec::new() };
     let conclusion = match visit.run(parent).await {
         Ok(conclusion) => conclusion,
-        Err(error) => Conclusion::new(of_error(&error)),
+        Err(error) => Conclusion { retry_after: error.retry_after(), ..Conclusion::new(of_error(&error)) },
     };
     let next = visit.conclude(key, conclusion).await;
     room.remember(key, visit.memory);
@@ -163,6 +172,9 @@ impl Visit<'_> {
                 Ok(answer) => answer,
                 Err(failure) => return self.unanswered(&situation, &claimed, failure).await,
             };
+            if !self.is_still(&situation) {
+                return Ok(Conclusion::new(Ended::Changed));
+            }
             self.memory.finalize_fails_since = None;
             if situation.finalizing && answer.finalized {
                 finalizer::remove(self.room, self.writer, &situation.parent).await?;
@@ -178,8 +190,9 @@ impl Visit<'_> {
             if situation.finalizing && acted.namespace_ends {
                 return self.let_go(&situation.parent, "its namespace is being deleted").await;
             }
-            if !acted.wrote || acted.must_retry() || round == ROUNDS {
-                let unseen_writes = acted.wrote;
+            if !acted.wrote || acted.changed || acted.must_retry() || round == ROUNDS {
+                let (unseen_writes, retry_after) = (acted.wrote, acted.retry_after);
+                let resync_after = resync_after.into_iter().chain(acted.look_again).min();
                 let restless = unseen_writes && self.memory.never_settles() && !acted.changes.is_empty();
                 let ended = if restless {
                     let message = format!(
@@ -191,7 +204,13 @@ impl Visit<'_> {
                     acted.ended(&claimed)
                 };
                 let status = Some(status.unwrap_or_default());
-                return Ok(Conclusion { status, resync_after, unseen_writes, ..Conclusion::new(ended) });
+                return Ok(Conclusion {
+                    status,
+                    resync_after,
+                    retry_after,
+                    unseen_writes,
+                    ..Conclusion::new(ended)
+                });
             }
         }
     }
@@ -270,6 +289,15 @@ impl Visit<'_> {
         answer
     }
 
+    /// Whether the parent is still the one whose children are decided: not gone, replaced, or now being deleted.
+    fn is_still(&self, situation: &Situation) -> bool {
+        let parent = &situation.parent;
+        self.room
+            .parents
+            .get(&parent.key)
+            .is_some_and(|now| now.uid == parent.uid && now.deleting == parent.deleting)
+    }
+
     /// What a call without an answer means. A deletion is not held up for ever by a hook that cannot be used.
     async fn unanswered(
         &mut self,
@@ -278,7 +306,7 @@ impl Visit<'_> {
         failure: Failure,
     ) -> Result<Conclusion, Error> {
         let call = if situation.finalizing { Call::Finalize } else { Call::Sync }.name();
-        let (ended, resync_after) = match failure {
+        let (ended, retry_after) = match failure {
             Failure::Refused(problem) => {
                 if situation.finalizing && situation.parent.deleting && self.patience_is_over() {
                     return self
@@ -306,7 +334,7 @@ impl Visit<'_> {
                 (Ended::Retry(note("HookUnavailable", format!("{call}: 429"))), None)
             }
         };
-        Ok(Conclusion { resync_after, ..Conclusion::new(ended) })
+        Ok(Conclusion { retry_after, ..Conclusion::new(ended) })
     }
 
     fn asks_remote(&self, situation: &Situation) -> bool {
@@ -346,7 +374,7 @@ impl Visit<'_> {
             self.write_status(parent, &mut conclusion).await;
         }
         self.report(key, parent.as_deref(), &conclusion.ended);
-        self.next(&conclusion)
+        self.next(key, &conclusion)
     }
 
     async fn write_status(&mut self, parent: &Object, conclusion: &mut Conclusion) {
@@ -362,10 +390,13 @@ impl Visit<'_> {
                 let message = format!("status fields refused: {}", undeclared.join("; "));
                 conclusion.ended = Ended::Stuck(note("StatusRefused", message));
             }
-            Err(error) if matches!(conclusion.ended, Ended::Done | Ended::Waiting(_)) => {
-                conclusion.ended = of_error(&error);
+            Err(error) => {
+                conclusion.retry_after = conclusion.retry_after.max(error.retry_after());
+                match conclusion.ended {
+                    Ended::Retry(_) => warn!(parent = %parent.key, %error, "status not written"),
+                    _ => conclusion.ended = of_error(&error),
+                }
             }
-            Err(error) => warn!(parent = %parent.key, %error, "status not written"),
         }
     }
 
@@ -392,14 +423,18 @@ impl Visit<'_> {
         }
     }
 
-    fn next(&mut self, conclusion: &Conclusion) -> Next {
+    fn next(&mut self, key: &Key, conclusion: &Conclusion) -> Next {
         if !conclusion.unseen_writes {
             self.memory.settled();
         }
         match (&conclusion.ended, conclusion.resync_after) {
-            (Ended::Changed, _) => Next::After(Duration::from_millis(20)),
-            (Ended::Retry(_), Some(after)) => Next::After(after),
-            (Ended::Retry(_), None) => Next::Backoff,
+            (Ended::Changed | Ended::Retry(_), resync_after) => {
+                // What the hook asks for comes in its time, however long the backoff has become.
+                if let Some(after) = resync_after {
+                    self.room.queue.add_after(key.clone(), after);
+                }
+                Next::Backoff(conclusion.retry_after.unwrap_or_default())
+            }
             (Ended::Waiting(_), after) => Next::After(after.map_or(WAIT, |after| after.min(WAIT))),
             _ if conclusion.unseen_writes => match self.memory.slow_down() {
                 None => Next::Again,

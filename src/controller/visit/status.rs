@@ -135,7 +135,7 @@ pub(crate) async fn write(
                 memory.status = left.map(|left| Written { wanted: digest, left });
                 return Ok(undeclared);
             }
-            Err(error) if error.is(404) || error.is(409) => return Ok(undeclared),
+            Err(error) if error.is(404) => return Ok(undeclared),
             Err(error) => {
                 let path = refused_path(&error).filter(|_| undeclared.len() < MOST_UNDECLARED);
                 let Some(path) = path.filter(|path| remove(&mut status, path)) else { return Err(error) };
