@@ -1,0 +1,149 @@
+//! Kinds that are not there yet, not there for a moment, or cannot be asked about.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::apiserver::fault::Effect;
+use crate::apiserver::request::Request;
+use crate::hook;
+use crate::stage::{MAPS, Stage, THINGS};
+
+const GADGETS: (&str, &str, &str, bool) = ("toys.io/v1", "Gadget", "gadgets", true);
+
+/// The usual answer, and a gadget beside the maps.
+fn with_gadget(call: &Value) -> (u16, Value) {
+    let (code, mut answer) = hook::maps(call);
+    let gadget = json!({"apiVersion": "toys.io/v1", "kind": "Gadget", "metadata": {"name": call["parent"]["metadata"]["name"]}});
+    answer["children"].as_array_mut().expect("a list").push(gadget);
+    (code, answer)
+}
+
+fn discovery_of(api_version: &'static str) -> impl Fn(&Request) -> bool + Send + 'static {
+    move |request| request.is_discovery() && request.api_version == api_version
+}
+
+#[test]
+fn parent_kind_that_comes_later_is_controlled_without_a_restart() {
+    let stage = Stage::new(&[MAPS]);
+    let _controller = stage.run(&[]);
+    stage.until_true("the kind is looked up", || {
+        stage.server.traffic().count(discovery_of("demo.io/v1")) >= 3
+    });
+    stage.server.install("demo.io/v1", "Thing", "things", true);
+    stage.thing("a", 2, "x");
+    stage.settles("a");
+}
+
+#[test]
+fn child_kind_that_comes_later_is_written_soon_after() {
+    let stage = Stage::usual();
+    stage.define(&[stage.definition(
+        "things",
+        "demo.io/v1/things",
+        &["v1/configmaps", "toys.io/v1/gadgets"],
+    )]);
+    stage.hook.answers(with_gadget);
+    stage.thing("a", 1, "x");
+    let _controller = stage.run(&[]);
+    stage.until_true("the other children are written and the status says what is missing", || {
+        let status = stage.server.get("things", "a").expect("it is there")["status"].clone();
+        stage.server.get("configmaps", "a-0").is_some()
+            && status["conditions"][0]["message"].as_str().is_some_and(|text| text.contains("toys.io/v1"))
+    });
+    let calls = stage.hook.count();
+    stage.becomes_quiet();
+    assert!(stage.hook.count() <= calls + 2, "waiting costs nothing");
+    stage.server.install(GADGETS.0, GADGETS.1, GADGETS.2, GADGETS.3);
+    stage.until_true("the gadget is written", || stage.server.get("gadgets", "a").is_some());
+    stage.settles("a");
+    assert_eq!(stage.server.get("things", "a").expect("it is there")["status"].get("conditions"), None);
+}
+
+#[test]
+fn broken_group_holds_up_only_those_that_need_it() {
+    let stage = Stage::new(&[THINGS, MAPS, GADGETS, ("plain.io/v1", "Part", "parts", true)]);
+    stage.define(&[
+        stage.definition("things", "demo.io/v1/things", &["v1/configmaps"]),
+        stage.definition("parts", "plain.io/v1/parts", &["toys.io/v1/gadgets"]),
+    ]);
+    stage.hook.answers(|call| {
+        if call["parent"]["kind"] == "Thing" { hook::maps(call) } else { (200, json!({"children": []})) }
+    });
+    let broken = stage.server.fault(discovery_of("toys.io/v1"), Effect::overloaded(503, 1));
+    stage.server.create("parts", json!({"metadata": {"namespace": "shop", "name": "p"}}));
+    let _controller = stage.run(&[]);
+    stage.thing("a", 2, "x");
+    stage.settles("a");
+    stage.until_true("the other's status says what is wrong", || {
+        let part = stage.server.get("parts", "p").expect("it is there");
+        part["status"]["conditions"][0]["reason"] == "WaitingForKind"
+    });
+    assert!(stage.hook.calls("p").is_empty(), "a hook is not asked with half of the children");
+    drop(broken);
+    stage.until_true("the hook is asked", || !stage.hook.calls("p").is_empty());
+}
+
+#[test]
+fn kinds_gone_for_a_moment_cost_no_child() {
+    let stage = Stage::new(&[THINGS, MAPS, GADGETS]);
+    stage.define(&[stage.definition(
+        "things",
+        "demo.io/v1/things",
+        &["v1/configmaps", "toys.io/v1/gadgets"],
+    )]);
+    // Makes maps only beside a gadget, as a template does that waits for one child before it makes the next.
+    stage.hook.answers(|call| {
+        let (code, mut answer) = with_gadget(call);
+        if call["children"]["Gadget.toys.io/v1"].as_object().is_none_or(|gadgets| gadgets.is_empty()) {
+            answer["children"].as_array_mut().expect("a list").retain(|child| child["kind"] == "Gadget");
+        }
+        (code, answer)
+    });
+    stage.thing("a", 2, "x");
+    let first = stage.run(&[]);
+    stage.settles("a");
+    stage.becomes_quiet();
+    let gone = |request: &Request| request.api_version == "toys.io/v1" || request.api_version == "demo.io/v1";
+    let not_found = Effect::answer(404, "NotFound", "the server could not find the requested resource");
+    // An API server that starts knows its custom kinds a moment later, the watches being gone.
+    let starting = stage.server.fault(gone, not_found.clone());
+    stage.server.cut_watches();
+    stage.until_true("the kinds are looked up", || starting.met() >= 6);
+    stage.server.edit("things", "a", |thing| thing["metadata"]["annotations"] = json!({"touched": "1"}));
+    stage.becomes_quiet();
+    drop(starting);
+    stage.settles("a");
+    stage.becomes_quiet();
+    first.kill();
+    // The same at a start, where only the children's kind is not there yet.
+    let starting = stage.server.fault(|request| request.api_version == "toys.io/v1", not_found);
+    let _second = stage.run(&[]);
+    stage.until_true("the kinds are looked up", || starting.met() >= 4);
+    stage.becomes_quiet();
+    drop(starting);
+    stage.settles("a");
+    assert_eq!(stage.server.traffic().deletes(), [""; 0]);
+    assert_eq!(stage.server.names("configmaps"), ["a-0", "a-1"]);
+}
+
+#[test]
+fn kind_that_is_never_there_does_not_keep_unwanted_children() {
+    let stage = Stage::usual();
+    stage.thing("a", 2, "x");
+    let first = stage.run(&[]);
+    stage.settles("a");
+    first.kill();
+    stage.define(&[stage.definition(
+        "things",
+        "demo.io/v1/things",
+        &["v1/configmaps", "toys.io/v1/gadgets"],
+    )]);
+    stage.server.edit("things", "a", |thing| thing["spec"] = json!({"size": 1, "value": "y"}));
+    let _second = stage.run(&[]);
+    // Until the API server has had the time to start in full, the kind may still be there.
+    controlplane::wait_until(Duration::from_secs(40), "the child is deleted", || {
+        let maps = stage.server.names("configmaps");
+        if maps == ["a-0"] { Ok(()) } else { Err(format!("{maps:?}")) }
+    });
+}

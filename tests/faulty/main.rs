@@ -1,0 +1,16 @@
+//! The controller against an API server that misbehaves.
+//!
+//! The built binary runs between a fake API server and a scripted hook, both in this process. What is asserted is what the
+//! API server was asked and what it then holds: nothing deleted on doubt, no storm of writes, and everything right within
+//! seconds once nothing is in the way.
+
+mod apiserver;
+mod hook;
+mod http;
+mod stage;
+
+mod discovery;
+mod restarts;
+mod visits;
+mod watches;
+mod writes;

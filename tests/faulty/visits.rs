@@ -1,0 +1,186 @@
+//! Visits under changing circumstances: parents that go, come back or change while the hook thinks, triggers without end.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::apiserver::fault::Effect;
+use crate::apiserver::request::Request;
+use crate::hook;
+use crate::stage::Stage;
+
+#[test]
+fn answer_that_comes_after_the_parents_end_writes_nothing() {
+    let stage = Stage::usual();
+    let _controller = stage.run(&[]);
+    stage.thing("witness", 1, "x");
+    stage.settles("witness");
+    let held = stage.hook.hold("a");
+    stage.thing("a", 2, "x");
+    stage.until_true("the hook is asked", || !stage.hook.calls("a").is_empty());
+    stage.server.forget_traffic();
+    stage.server.delete("things", "a");
+    // Events come in order: once this one is followed, the deletion is known.
+    stage.set_value("witness", "y");
+    stage.settles("witness");
+    drop(held);
+    stage.becomes_quiet();
+    let writes = stage.server.traffic().writes();
+    assert!(writes.iter().all(|write| write.contains("witness")), "{writes:?}");
+}
+
+#[test]
+fn parent_made_anew_during_a_visit_gets_children_of_its_own() {
+    let stage = Stage::usual();
+    let _controller = stage.run(&[]);
+    let hanging = stage
+        .server
+        .fault(|request| request.is_apply_of("configmaps") && request.name == "a-0", Effect::Wait);
+    stage.thing("a", 2, "old");
+    stage.until_true("the apply is under way", || hanging.met() > 0);
+    stage.server.delete("things", "a");
+    stage.thing("a", 2, "new");
+    drop(hanging);
+    // What the old parent has got is in the way until the garbage collector comes.
+    stage.until_true("the old child is there", || stage.server.get("configmaps", "a-0").is_some());
+    stage.becomes_quiet();
+    stage.server.collect_garbage();
+    stage.settles("a");
+    stage.becomes_quiet();
+    assert_eq!(stage.server.names("configmaps"), ["a-0", "a-1"]);
+    assert_eq!(stage.server.traffic().deletes(), [""; 0]);
+}
+
+#[test]
+fn name_in_the_way_is_taken_as_soon_as_it_is_free() {
+    let stage = Stage::usual();
+    stage.server.create("configmaps", json!({"metadata": {"namespace": "shop", "name": "a-0"}}));
+    let _controller = stage.run(&[]);
+    stage.thing("a", 2, "x");
+    stage.until_true("the status tells of the conflict", || {
+        stage.server.get("things", "a").is_some_and(|thing| thing["status"]["conditions"].is_array())
+    });
+    stage.becomes_quiet();
+    stage.server.delete("configmaps", "a-0");
+    stage.settles("a");
+}
+
+#[test]
+fn status_tells_the_generation_that_the_hook_has_seen() {
+    let stage = Stage::usual();
+    let _controller = stage.run(&[]);
+    stage.thing("a", 1, "x");
+    stage.settles("a");
+    stage.server.forget_traffic();
+    let held = stage.hook.hold("a");
+    let calls = stage.hook.calls("a").len();
+    stage.set_value("a", "y");
+    stage.until_true("the hook is asked", || stage.hook.calls("a").len() > calls);
+    stage.thing("witness", 0, "x");
+    stage.set_value("a", "z");
+    stage.settles("witness");
+    drop(held);
+    stage.settles("a");
+    for write in
+        stage.server.traffic().0.iter().filter(|request| request.is_status_write() && request.name == "a")
+    {
+        let status = write.json()["status"].clone();
+        let generation = if status["value"] == "y" { 2 } else { 3 };
+        assert_eq!(status["observedGeneration"], generation, "{status}");
+    }
+}
+
+#[test]
+fn every_parent_is_visited_after_its_last_trigger() {
+    let stage = Stage::usual();
+    stage.hook.answers(|call| {
+        std::thread::sleep(Duration::from_millis(30));
+        hook::maps(call)
+    });
+    let names: Vec<String> = (0..10).map(|number| format!("p{number}")).collect();
+    let _controller = stage.run(&["--workers", "2"]);
+    for name in &names {
+        stage.thing(name, 1, "v0");
+    }
+    for round in 1..=5 {
+        for name in &names {
+            stage.set_value(name, &format!("v{round}"));
+        }
+    }
+    for name in &names {
+        stage.settles(name);
+    }
+}
+
+#[test]
+fn settled_fleet_makes_no_calls_and_no_writes() {
+    let stage = Stage::usual();
+    let names: Vec<String> = (0..100).map(|number| format!("p{number}")).collect();
+    for name in &names {
+        stage.thing(name, 2, "x");
+    }
+    let _controller = stage.run(&[]);
+    for name in &names {
+        stage.settles(name);
+    }
+    stage.becomes_quiet();
+    let traffic = stage.server.traffic();
+    assert_eq!(traffic.writes().len(), 300, "two children and a status each");
+    assert_eq!(traffic.reads(), [""; 0]);
+    assert!(stage.hook.count() <= 200, "{} calls", stage.hook.count());
+    let calls = stage.hook.count();
+    stage.set_value("p7", "y");
+    stage.settles("p7");
+    stage.becomes_quiet();
+    assert!(stage.hook.count() <= calls + 2, "only the one that changed is looked at");
+}
+
+#[test]
+fn answers_that_are_none_delete_nothing() {
+    let stage = Stage::usual();
+    stage.thing("a", 2, "x");
+    let _controller = stage.run(&[]);
+    stage.settles("a");
+    stage.becomes_quiet();
+    stage.server.forget_traffic();
+    let child = hook::map("a-0", &json!("x"));
+    let nameless = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}});
+    let answers = [
+        (500, json!({"children": []})),
+        (200, json!("no")),
+        (200, json!([])),
+        (200, json!({"children": [child, null]})),
+        (200, json!({"children": [child, nameless]})),
+        (200, json!({"children": {}})),
+        (200, json!({"children": [], "status": 5})),
+    ];
+    for (number, (code, answer)) in answers.into_iter().enumerate() {
+        stage.hook.answers(move |_| (code, answer.clone()));
+        let calls = stage.hook.calls("a").len();
+        stage.set_value("a", &format!("n{number}"));
+        stage.until_true("the hook is asked", || stage.hook.calls("a").len() > calls);
+        stage.becomes_quiet();
+    }
+    assert_eq!(stage.server.traffic().deletes(), [""; 0]);
+    stage.hook.answers(hook::maps);
+    stage.set_value("a", "end");
+    stage.settles("a");
+}
+
+#[test]
+fn parent_written_all_the_time_still_gets_its_status() {
+    let stage = Stage::usual();
+    let _controller = stage.run(&[]);
+    stage.thing("a", 1, "x");
+    let mut touches = 0;
+    stage.until("the status is written meanwhile", || {
+        touches += 1;
+        stage.server.edit("things", "a", |thing| {
+            thing["metadata"]["annotations"] = json!({"touched": touches.to_string()});
+        });
+        if touches > 20 { stage.check("a") } else { Err(format!("{touches} touches")) }
+    });
+    stage.becomes_quiet();
+    let statuses = stage.server.traffic().count(Request::is_status_write);
+    assert!(statuses <= 2, "{statuses} status writes");
+}
