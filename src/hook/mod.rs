@@ -78,9 +78,12 @@ impl Hook {
     }
 
     /// Asks, and checks the answer. Dropping the future gives the call up.
-    pub(crate) async fn call(&self, call: Call, body: Bytes) -> Result<Answer, Failure> {
+    ///
+    /// `subject` tells whose answers are kept by their ETag: the parent's uid, and with it the revision where a parent
+    /// is asked about in several.
+    pub(crate) async fn call(&self, call: Call, subject: &str, body: Bytes) -> Result<Answer, Failure> {
         match self {
-            Hook::Remote(remote) => remote.call(call, body).await,
+            Hook::Remote(remote) => remote.call(call, subject, body).await,
             Hook::Local { service, hook, call } => service.answer(hook, call, body).await,
         }
     }

@@ -30,7 +30,7 @@ fn by_path() -> HookSpec {
 #[tokio::test]
 async fn a_path_alone_is_answered_in_process() {
     let hook = Hook::of(&by_path(), &PathService::InProcess(Arc::new(Echo))).expect("a hook");
-    let answer = hook.call(Call::Sync, Bytes::from_static(b"{}")).await.expect("an answer");
+    let answer = hook.call(Call::Sync, "uid", Bytes::from_static(b"{}")).await.expect("an answer");
     assert_eq!(answer.status.expect("a status")["mysql sync"], 2);
 }
 

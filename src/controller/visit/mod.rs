@@ -281,7 +281,7 @@ impl Visit<'_> {
             related: &Groups::new(),
             finalizing: situation.finalizing,
         };
-        let answer = hook.call(call, request.body()).await;
+        let answer = hook.call(call, &situation.parent.uid, request.body()).await;
         debug!(
             controller = self.room.definition.name, parent = %situation.parent.key, hook = call.name(),
             ok = answer.is_ok(), "hook called"
@@ -326,6 +326,9 @@ impl Visit<'_> {
             }
             Failure::Unavailable { message, retry_after } => {
                 (Ended::Retry(note("HookUnavailable", format!("{call}: {message}"))), retry_after)
+            }
+            Failure::Unready(problem) => {
+                (Ended::Waiting(note("WaitingForAccess", format!("{call}: {problem}"))), None)
             }
             Failure::Busy { after: Some(after) } => {
                 return Ok(Conclusion { resync_after: Some(after), ..Conclusion::nothing_to_do() });

@@ -92,7 +92,7 @@ impl Remote {
         })
     }
 
-    pub(crate) async fn call(&self, call: Call, body: Bytes) -> Result<Answer, Failure> {
+    pub(crate) async fn call(&self, call: Call, _subject: &str, body: Bytes) -> Result<Answer, Failure> {
         let _turn = self.turns.acquire().await.expect("the semaphore is never closed");
         let reply = self.exchange(body).await?;
         let body = reply.into_body(self.settings.answer_bytes)?;

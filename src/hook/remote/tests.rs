@@ -25,7 +25,7 @@ fn impatient(server: &Server) -> Remote {
 }
 
 async fn sync(remote: &Remote) -> Result<Answer, Failure> {
-    remote.call(Call::Sync, Bytes::from_static(BODY)).await
+    remote.call(Call::Sync, "uid", Bytes::from_static(BODY)).await
 }
 
 /// What comes of one call to a server that answers so, on every connection.
@@ -402,7 +402,7 @@ async fn an_answer_before_the_whole_request_is_read_is_an_answer() {
     let early = http("413 Payload Too Large", "Connection: close\r\n", "too much");
     let server = Server::start(vec![vec![Act::Write(early), Act::Hang]]).await;
     let call = remote(&server);
-    let result = call.call(Call::Sync, Bytes::from(vec![b' '; 32 << 20])).await;
+    let result = call.call(Call::Sync, "uid", Bytes::from(vec![b' '; 32 << 20])).await;
     assert_eq!(refused(result), "413: too much");
 }
 

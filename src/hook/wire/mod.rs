@@ -102,6 +102,8 @@ pub(crate) enum Failure {
     Refused(Problem),
     /// No answer came, or the hook's server said that it can't now.
     Unavailable { message: String, retry_after: Option<Duration> },
+    /// Something that the hook is reached with is missing: a Secret, say. No failure: who provides it wakes the parents.
+    Unready(Problem),
     /// The hook is there and asks for patience (429): no failure, no event. `None` leaves the delay to the backoff.
     Busy { after: Option<Duration> },
 }
