@@ -5,12 +5,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::author::difference::differences;
-use crate::hook::local::{Reason, Shelf, in_file, to_yaml};
+use crate::hook::local::{Given, Reason, Shelf, in_file, to_yaml};
 use crate::problem::Problem;
 use crate::template::yaml;
 
@@ -115,8 +114,7 @@ impl Case {
     /// The outer result is the file's, the inner one the request's: a case is about what a template answers, faults included.
     fn answer(&self, shelf: &Shelf, path: &Path) -> io::Result<Result<Got, Problem>> {
         let body = fs::read(path)?;
-        let entropy = Sha256::digest("").into();
-        Ok(match shelf.answer(&self.hook, &self.call, &body, default_now(), entropy) {
+        Ok(match shelf.answer(&self.hook, &self.call, &body, usually_given()) {
             Ok(response) => Ok(Got::Response(response.into_value())),
             Err(refusal) if refusal.reason == Reason::Fault => Ok(Got::Page(refusal.problem.page())),
             Err(refusal) if refusal.reason == Reason::NotReady => {
@@ -182,9 +180,10 @@ impl Case {
     }
 }
 
-/// The time of a case that sets none: fixed, so that it gets the same answer at any time.
-pub(crate) fn default_now() -> Timestamp {
-    "2026-01-01T00:00:00Z".parse().expect("a literal time")
+/// What a case that sets no `now` or `entropy` is given: always the same, so that it gets the same answer at any time.
+fn usually_given() -> Given {
+    let now = "2026-01-01T00:00:00Z".parse().expect("a literal time");
+    Given { now, entropy: Sha256::digest("").into() }
 }
 
 fn folders_in(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {

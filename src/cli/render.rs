@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 
 use crate::cli::{Ended, show};
-use crate::hook::local::renders::fresh_entropy;
-use crate::hook::local::{Reason, Shelf, in_file, to_yaml};
+use crate::hook::local::renders::given_now;
+use crate::hook::local::{Given, Reason, Shelf, in_file, to_yaml};
 
 /// Print what a hook answers to a parent or a request in a file
 #[derive(Args)]
@@ -53,8 +53,9 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
         bail!("there is no hooks folder `{}`; hint: name it with --hooks", flags.hooks.display());
     }
     let shelf = Shelf::open(&flags.hooks);
-    let now = flags.now.unwrap_or_else(Timestamp::now);
-    match shelf.answer(&flags.hook, &flags.call, &body, now, fresh_entropy()) {
+    let present = given_now();
+    let given = Given { now: flags.now.unwrap_or(present.now), ..present };
+    match shelf.answer(&flags.hook, &flags.call, &body, given) {
         Ok(response) => {
             let form = flags.output.unwrap_or(if stdout().is_terminal() { Form::Yaml } else { Form::Json });
             match form {

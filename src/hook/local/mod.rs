@@ -61,6 +61,14 @@ struct Hooks {
     unreadable: Option<Problem>,
 }
 
+/// What a render depends on beside its request and its templates. A request may have its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given {
+    pub now: Timestamp,
+    /// Seeds `random_string`.
+    pub entropy: [u8; 32],
+}
+
 /// Why a call is not answered.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refusal {
@@ -158,26 +166,15 @@ impl Shelf {
         hook: &str,
         call: &str,
         body: &[u8],
-        now: Timestamp,
-        entropy: [u8; 32],
+        given: Given,
     ) -> Result<Response, Refusal> {
         let began = Instant::now();
         let (call, edition) = self.find(hook, call)?;
-        let mut result = edition.and_then(|edition| {
-            let request = Request::read(call, body, now, entropy)
-                .map_err(|problem| Reason::Malformed.refuse(problem))?;
-            catch_unwind(AssertUnwindSafe(|| self.render(&edition, call, request)))
+        let result = edition.and_then(|edition| {
+            catch_unwind(AssertUnwindSafe(|| self.render(&edition, call, body, given)))
                 .unwrap_or_else(|panic| Err(panicked(hook, call, panic.as_ref())))
         });
-        let error =
-            result.as_ref().err().map(|refusal| LastError { at: now, text: refusal.problem.to_string() });
-        let outcome =
-            result.as_ref().map_or_else(|refusal| Outcome::Refused(refusal.reason), |_| Outcome::Answered);
-        let repeated = self.records.note((hook, call), outcome, began.elapsed(), error);
-        if let Err(refusal) = &mut result {
-            refusal.repeated = repeated;
-        }
-        result
+        self.noted((hook, call), began, given.now, result)
     }
 
     /// Tells of every change of what the shelf answers; the number only grows.
@@ -213,14 +210,37 @@ impl Shelf {
         text
     }
 
-    fn render(&self, edition: &Edition, call: Call, request: Request) -> Result<Response, Refusal> {
+    fn render(&self, edition: &Edition, call: Call, body: &[u8], given: Given) -> Result<Response, Refusal> {
+        let Request { context, shape } =
+            Request::read(call, body, given).map_err(|problem| Reason::Malformed.refuse(problem))?;
         let files = &edition.calls[&call];
-        let Request { context, shape } = request;
+        let first = format!("{}/{}", self.label, files[0]);
         let documents = edition.library.render(files, context, &self.budget);
-        let page = format!("{}/{}", self.label, files[0]);
         documents
-            .and_then(|documents| answer::assemble(documents, &shape, &page))
+            .and_then(|documents| answer::assemble(documents, &shape, &first))
             .map_err(|problem| Reason::Fault.refuse(edition.with_line(problem)))
+    }
+
+    /// Remembers how a call ended, and marks an error that only repeats the last one.
+    fn noted(
+        &self,
+        at: (&str, Call),
+        began: Instant,
+        now: Timestamp,
+        mut result: Result<Response, Refusal>,
+    ) -> Result<Response, Refusal> {
+        let (outcome, error) = match &result {
+            Ok(_) => (Outcome::Answered, None),
+            Err(refusal) => {
+                let error = LastError { at: now, text: refusal.problem.to_string() };
+                (Outcome::Refused(refusal.reason), Some(error))
+            }
+        };
+        let repeated = self.records.note(at, outcome, began.elapsed(), error);
+        if let Err(refusal) = &mut result {
+            refusal.repeated = repeated;
+        }
+        result
     }
 
     /// The call and the edition that answers it.

@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 
 use crate::hook::BuiltIn;
 use crate::hook::local::answer::Response;
-use crate::hook::local::{Reason, Refusal, Shelf};
+use crate::hook::local::{Given, Reason, Refusal, Shelf};
 use crate::hook::wire::Failure;
 use crate::hook::wire::answer::Answer;
 
@@ -56,7 +56,7 @@ impl Renders {
         let render = move || {
             // Held by the render itself: a caller that goes away ends the wait, not the work.
             let _turn = turn;
-            finish(shelf.answer(&hook, &call, &body, Timestamp::now(), fresh_entropy()))
+            finish(shelf.answer(&hook, &call, &body, given_now()))
         };
         Ok(spawn_blocking(render).await.expect("a panic of a render is caught"))
     }
@@ -104,9 +104,9 @@ fn failure(refusal: Refusal) -> Failure {
     }
 }
 
-/// What `random_string` draws from, new for each render.
-pub(crate) fn fresh_entropy() -> [u8; 32] {
+/// The present, and randomness that no other render has.
+pub(crate) fn given_now() -> Given {
     let mut entropy = [0; 32];
     getrandom::fill(&mut entropy).expect("the system has randomness");
-    entropy
+    Given { now: Timestamp::now(), entropy }
 }

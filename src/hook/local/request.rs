@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::hook::local::Given;
 use crate::hook::wire::Call;
 use crate::problem::{Place, Problem, nearest};
 use crate::template::{Context, yaml};
@@ -47,13 +48,8 @@ pub(crate) fn looks_like_json(body: &[u8]) -> bool {
 }
 
 impl Request {
-    /// Missing parts of the body are taken as empty, `now` and `entropy` as given.
-    pub(super) fn read(
-        call: Call,
-        body: &[u8],
-        now: Timestamp,
-        entropy: [u8; 32],
-    ) -> Result<Request, Problem> {
+    /// Missing parts of the body are taken as empty, `now` and `entropy` as given beside it.
+    pub(super) fn read(call: Call, body: &[u8], given: Given) -> Result<Request, Problem> {
         let mut fields = whole(parse(body)?)?;
         let asker = if fields.contains_key("object") { Asker::Decorator } else { Asker::Composite };
         let (parent_field, children_field) = match asker {
@@ -62,8 +58,8 @@ impl Request {
         };
         let parent = parent(&mut fields, parent_field)?;
         let namespace = text_at(&parent, &["metadata", "namespace"]).unwrap_or_default().to_string();
-        let now = time(&mut fields)?.unwrap_or(now);
-        let entropy = seed(&mut fields)?.unwrap_or(entropy);
+        let now = time(&mut fields)?.unwrap_or(given.now);
+        let entropy = seed(&mut fields)?.unwrap_or(given.entropy);
         let mut context = Context::new(now, entropy);
         let children = fields.swap_remove(children_field);
         if asker == Asker::Decorator {
