@@ -149,13 +149,16 @@ where
 {
     let filter = Value::from_function(filter);
     registry.ungated_filter(name, move |state: &mut State, args: Rest<ValueOrKwargs>| {
-        let given = values(args);
-        let own_text = matches!(operand, Operand::Whitespace) && given.first().is_some_and(Value::is_safe);
-        let mut args = settled(state, &given)?.into_owned();
-        match args.first_mut() {
-            Some(first) if own_text => *first = given[0].clone(),
-            Some(first) => *first = operand.of(name, first)?,
-            None => {}
+        let mut args = values(args);
+        let own = args.first().filter(|first| operand.keeps_captures() && first.is_safe()).cloned();
+        if own.is_some() {
+            args[0] = Value::from("");
+        }
+        let mut args = settled(state, &args)?.into_owned();
+        match (own, args.first_mut()) {
+            (Some(own), Some(first)) => *first = own,
+            (None, Some(first)) => *first = operand.of(name, first)?,
+            (_, None) => {}
         }
         let items = args.first().and_then(Value::len).unwrap_or(0);
         state.consume_fuel(items as u64 / 2)?;
@@ -164,6 +167,10 @@ where
 }
 
 impl Operand {
+    fn keeps_captures(self) -> bool {
+        matches!(self, Operand::Whitespace)
+    }
+
     fn of(self, name: &str, value: &Value) -> Result<Value, Fault> {
         match (self, value.kind()) {
             (Operand::Any, _) => Ok(value.clone()),

@@ -1,1 +1,3 @@
 mod language;
+mod speed;
+mod values;
