@@ -10,7 +10,7 @@ use minijinja::{Error, State};
 use serde_json::Value as Json;
 
 use crate::problem::nearest;
-use crate::template::fault::Fault;
+use crate::template::fault::{Fault, Subject};
 
 /// A map or a list inside the JSON that a render was given.
 #[derive(Clone)]
@@ -158,7 +158,8 @@ impl Key {
     }
 }
 
-fn is_name(text: &str) -> bool {
+/// Whether the text can be written after a dot.
+pub(in crate::template) fn is_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with(|c: char| c.is_ascii_digit())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -277,7 +278,7 @@ impl Object for Absent {
     }
 
     fn call_method(self: &Arc<Self>, _: &mut State, _: &str, _: &[Value]) -> Result<Value, Error> {
-        Err(self.fault().into())
+        Err(self.fault().about_its(Subject::Receiver).into())
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use crate::problem::nearest;
 use crate::template::data::{self, Absent, Data};
-use crate::template::fault::Fault;
+use crate::template::fault::{Fault, Subject};
 use crate::template::registry::settled;
 
 /// Objects by kind (`Job.batch/v1`), then by name (or `namespace/name`).
@@ -101,6 +101,15 @@ impl Family {
         }
     }
 
+    fn unknown_method(&self, method: &str) -> Fault {
+        let fault = Fault::new(format!("`{}` has no method `{method}`", self.name));
+        let fault = fault.about_its(Subject::Method(method.to_string()));
+        match nearest(method, ["find", "list", "items", "keys", "values", "get"]) {
+            Some(near) => fault.hint(format!("did you mean `{near}`?")),
+            None => fault.expected("`find` or `list`"),
+        }
+    }
+
     fn unknown_kind(&self, method: &str, kind: &str, known: &[&str]) -> Fault {
         let fault =
             Fault::new(format!("`{}.{method}` asks for the kind `{kind}`, which is not declared", self.name));
@@ -164,7 +173,8 @@ impl Object for Family {
         match method {
             "find" => self.find(&args),
             "list" => self.list(&args),
-            _ => Err(Error::from(minijinja::ErrorKind::UnknownMethod)),
+            "items" | "keys" | "values" | "get" => Err(Error::from(minijinja::ErrorKind::UnknownMethod)),
+            _ => Err(self.unknown_method(method).into()),
         }
     }
 }

@@ -26,6 +26,10 @@ pub(in crate::template) enum Subject {
     Named(String),
     /// By the text of its expression.
     Text(String),
+    /// What a method is called on.
+    Receiver,
+    /// The method's name.
+    Method(String),
 }
 
 impl Fault {
@@ -45,6 +49,11 @@ impl Fault {
 
     pub(in crate::template) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    pub(in crate::template) fn about_its(mut self, subject: Subject) -> Self {
+        self.subject = subject;
         self
     }
 

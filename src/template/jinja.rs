@@ -28,6 +28,35 @@ pub(in crate::template) fn install(registry: &mut Registry) {
     registry.environment.set_unknown_method_callback(method);
 }
 
+/// What other template languages call otherwise, or need and we do not.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("safe", "leave it out: values are data, nothing is escaped"),
+    ("escape", "leave it out: values are data, nothing needs it"),
+    ("e", "leave it out: values are data, nothing needs it"),
+    ("quote", "leave it out, or write the quotes around the expression: `\"{{ … }}\"`"),
+    ("squote", "leave it out, or write the quotes around the expression: `\"{{ … }}\"`"),
+    ("nindent", "leave it out: a map drops in whole, `key: {{ map }}`"),
+    ("toyaml", "leave it out: a map drops in whole, `key: {{ map }}`; for text there is `to_yaml`"),
+    ("toYaml", "leave it out: a map drops in whole, `key: {{ map }}`; for text there is `to_yaml`"),
+    ("to_nice_yaml", "leave it out: a map drops in whole, `key: {{ map }}`; for text there is `to_yaml`"),
+    ("tojson", "did you mean `to_json`?"),
+    ("toJson", "did you mean `to_json`?"),
+    ("b64enc", "did you mean `b64encode`?"),
+    ("b64dec", "did you mean `b64decode`?"),
+    ("sha256sum", "did you mean `sha256`?"),
+    ("trunc", "write `text[:63]`, or `dns_name(…)` for names"),
+    ("pprint", "there is `to_json`"),
+    ("debug", "there is `to_json`"),
+];
+
+/// The fault of an unknown filter, with what to write instead where that is known.
+pub(in crate::template) fn elsewhere(name: &str, fault: Fault) -> Fault {
+    match ELSEWHERE.iter().find(|(theirs, _)| *theirs == name) {
+        Some((_, ours)) => fault.hint(*ours),
+        None => fault,
+    }
+}
+
 /// What the value before a filter must be.
 #[derive(Clone, Copy)]
 enum Operand {
@@ -188,8 +217,8 @@ impl Operand {
 }
 
 fn unfit(name: &str, value: &Value) -> Fault {
-    let mut fault = Fault::new(format!("`{name}` cannot be used on {}", kind(value))).found(kind(value));
-    fault.subject = Subject::Argument(0);
+    let fault =
+        Fault::new(format!("`{name}` cannot be used on {}", kind(value))).about_its(Subject::Argument(0));
     match value.kind() {
         ValueKind::None => fault.hint("where it may be null, write `| default(…, true)` first"),
         _ => fault,
@@ -204,9 +233,7 @@ fn rephrase(name: &str, error: Error, args: &[Value]) -> Error {
     match error.kind() {
         ErrorKind::OutOfFuel | ErrorKind::UndefinedError => error,
         ErrorKind::MissingArgument => Fault::new(format!("`{name}` needs another argument")).into(),
-        ErrorKind::TooManyArguments => Fault::new(format!("`{name}` does not take these arguments"))
-            .found(count(args.len().saturating_sub(1), "argument"))
-            .into(),
+        ErrorKind::TooManyArguments => too_many(name, &error, args).into(),
         ErrorKind::UnknownFilter | ErrorKind::UnknownTest => unknown_by_name(name, &error).into(),
         _ => {
             let found: Vec<_> = args.iter().filter(|value| !value.is_kwargs()).map(kind).collect();
@@ -215,12 +242,19 @@ fn rephrase(name: &str, error: Error, args: &[Value]) -> Error {
     }
 }
 
+fn too_many(name: &str, error: &Error, args: &[Value]) -> Fault {
+    match error.detail().and_then(|detail| detail.split('\'').nth(1)) {
+        Some(argument) => Fault::new(format!("`{name}` has no argument `{argument}`")),
+        None => Fault::new(format!("`{name}` does not take these arguments"))
+            .found(count(args.len().saturating_sub(1), "argument")),
+    }
+}
+
 /// `map("nmae")`, `select("nmae")`: the name is a value here, which only the render knows.
 fn unknown_by_name(name: &str, error: &Error) -> Fault {
-    let detail = error.detail().unwrap_or_default();
-    let unknown = detail.trim_start_matches("filter ").trim_start_matches("test ");
     let what = if error.kind() == ErrorKind::UnknownFilter { "filter" } else { "test" };
-    Fault::new(format!("`{name}` names an unknown {what}")).found(unknown.trim_end_matches(" is unknown"))
+    Fault::new(format!("`{name}` is given the name of a {what} that does not exist"))
+        .about_its(Subject::Argument(1))
 }
 
 /// `value | default(other, false)`: other where value is absent; with true, also where it is null, empty, 0 or false.
@@ -394,16 +428,22 @@ fn unknown_method(receiver: &Value, name: &str) -> Error {
         return Error::from(ErrorKind::UnknownMethod);
     }
     let methods = match receiver.kind() {
-        ValueKind::Map if receiver.downcast_object_ref::<Family>().is_some() => &["find", "list"],
         ValueKind::Map => MAP_METHODS,
         ValueKind::String => TEXT_METHODS,
         _ => &[],
     };
     let fault = Fault::new(format!("{} has no method `{name}`", kind(receiver)));
-    match nearest(name, methods.iter().copied()) {
-        Some(near) => fault.hint(format!("did you mean `{near}`?")).into(),
-        None if methods.is_empty() => fault.hint("use a filter: `value | name`").into(),
-        None => fault
+    let fault = fault.about_its(Subject::Method(name.to_string()));
+    match (name, nearest(name, methods.iter().copied())) {
+        (_, Some(near)) => fault.hint(format!("did you mean `{near}`?")).into(),
+        ("append" | "extend" | "insert" | "pop" | "remove", _) => {
+            fault.hint("a list does not change; make another one: `list + [item]`").into()
+        }
+        ("update" | "setdefault" | "popitem", _) => {
+            fault.hint("a map does not change; make another one: `map | chain({…})`").into()
+        }
+        (_, None) if methods.is_empty() => fault.hint("use a filter: `value | name`").into(),
+        (_, None) => fault
             .expected(methods.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
             .into(),
     }

@@ -19,7 +19,7 @@ use crate::template::registry::Registry;
 use crate::template::render::{Budget, Context};
 use crate::template::source::{Kind, Source, Use};
 use crate::template::yaml::{self, Limits, Origin, Places, Trouble};
-use crate::template::{CONTEXT_NAMES, functions, jinja, operator, report};
+use crate::template::{CONTEXT_NAMES, functions, jinja, operator, report, syntax};
 
 /// All templates of one revision, compiled; renders run in parallel on it.
 pub(crate) struct Library {
@@ -209,15 +209,8 @@ impl Files {
     }
 
     fn syntax_problem(&self, name: &str, text: &str, error: &Error) -> Problem {
-        let fault = report::syntax(error.detail().unwrap_or_default());
-        let range = error.range().unwrap_or(0..0);
-        let source = Source::plain(text.to_string());
-        let range = if text[range.clone()].trim().is_empty() {
-            report::line_range(text, error.line().unwrap_or(1))
-        } else {
-            range
-        };
-        report::at(self, name, &source, range, fault.into_problem())
+        let (fault, range) = syntax::explain(text, error);
+        report::at(self, name, &Source::plain(text.to_string()), range, fault.into_problem())
     }
 
     /// Every name that cannot be known to any render.
@@ -226,12 +219,11 @@ impl Files {
             self.sources.values().flat_map(|source| &source.assigned).map(String::as_str).collect();
         let mut problems = Vec::new();
         for (file, source) in &self.sources {
-            let faults = source.uses.iter().filter_map(|used| {
-                Some((self.unknown(file, used, registry, &assigned)?, used.range.clone()))
-            });
-            problems.extend(
-                faults.map(|(fault, range)| report::at(self, file, source, range, fault.into_problem())),
-            );
+            for used in &source.uses {
+                let Some(fault) = self.unknown(file, used, registry, &assigned) else { continue };
+                let fault = syntax::with_hint_of_signs(fault, &source.text, used.range.start);
+                problems.push(report::at(self, file, source, used.range.clone(), fault.into_problem()));
+            }
         }
         problems
     }
@@ -247,10 +239,9 @@ impl Files {
         let variables = || CONTEXT_NAMES.iter().copied().chain(assigned.iter().copied());
         let functions = || registry.functions.iter().copied();
         match used.kind {
-            Kind::Refused(what) => {
-                Some(Fault::new(format!("{what} has no meaning here")).hint("values are data already"))
-            }
-            Kind::Filter => unknown("filter", name, registry.filters.iter().copied()),
+            Kind::Refused(what, why) => Some(Fault::new(format!("{what} has no meaning here")).hint(why)),
+            Kind::Filter => unknown("filter", name, registry.filters.iter().copied())
+                .map(|fault| jinja::elsewhere(name, fault)),
             Kind::Test => unknown("test", name, registry.tests.iter().copied()),
             Kind::Variable if IMPLICIT.contains(&name) => None,
             Kind::Function if IMPLICIT.contains(&name) => None,

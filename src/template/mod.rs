@@ -21,6 +21,7 @@ mod registry;
 mod render;
 mod report;
 mod source;
+mod syntax;
 mod value;
 
 #[cfg(test)]

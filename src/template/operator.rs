@@ -15,7 +15,7 @@ use crate::template::jinja;
 use crate::template::placeholder::{check_depth, settle};
 use crate::template::registry::settled;
 use crate::template::render::Run;
-use crate::template::value::{is_absent, kind, present, to_text};
+use crate::template::value::{kind, present, to_text};
 
 /// Adds the guards.
 pub(in crate::template) fn install(environment: &mut Environment<'static>) {
@@ -136,9 +136,10 @@ fn holds_namespace(value: &Value) -> bool {
 }
 
 fn callee(value: Value) -> Result<Value, Error> {
-    if is_absent(&value) {
-        present(&value)?;
+    if value.is_undefined() {
+        return Err(Fault::new("there is no macro of this name").into());
     }
+    present(&value)?;
     Ok(Value::from_object(Call(value)))
 }
 

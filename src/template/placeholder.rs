@@ -116,6 +116,9 @@ impl Fill for Values<'_> {
         }
         let filled = match (want, alone(text).and_then(|index| self.0.get(index))) {
             (Want::Typed, Some(value)) => self.typed(value, bytes).map_err(|fault| misfit(fault, text)),
+            (Want::Key, Some(value)) if value::to_text(value).is_err() => {
+                Err(misfit(value::no_key(value), text))
+            }
             _ => in_text(text, self.0, bytes).map(Json::String),
         };
         Some(filled)

@@ -123,7 +123,8 @@ pub(in crate::template) fn settled<'a>(
     let mut settled = Cow::Borrowed(args);
     for (index, argument) in args.iter().enumerate() {
         given(argument, index)?;
-        if let Some(text) = settle(state, argument)? {
+        let text = settle(state, argument).map_err(|error| Fault::about(error, Subject::Argument(index)))?;
+        if let Some(text) = text {
             settled.to_mut()[index] = text;
         }
     }

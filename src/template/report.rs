@@ -7,10 +7,13 @@ use std::ops::Range;
 use minijinja::{Error, ErrorKind};
 
 use crate::problem::{Place, Problem, nearest};
+use crate::template::CONTEXT_NAMES;
+use crate::template::data::is_name;
 use crate::template::fault::{Fault, Subject};
 use crate::template::library::Files;
 use crate::template::render::over_budget;
 use crate::template::source::Source;
+use crate::template::syntax;
 use crate::template::yaml::line_and_column;
 
 /// What an error says about itself when it is told where it happened.
@@ -68,17 +71,9 @@ fn spot<'f>(files: &'f Files, error: &Error) -> Option<Spot<'f>> {
     let (file, source) = files.find(error.name()?)?;
     let range = match error.range() {
         Some(guarded) => source.original(guarded),
-        None => line_range(&source.text, error.line()?),
+        None => syntax::line_range(&source.text, error.line()?),
     };
     Some(Spot { file, source, range })
-}
-
-/// The text of a line, for errors that know no more.
-pub(in crate::template) fn line_range(text: &str, line: usize) -> Range<usize> {
-    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-    let shown = text[start..].lines().next().unwrap_or_default();
-    let indent = shown.len() - shown.trim_start().len();
-    start + indent..start + shown.trim_end().len().max(indent)
 }
 
 /// The places from which the first one was reached, innermost first.
@@ -96,7 +91,6 @@ fn fault_of(error: &Error, text: &str, files: &Files) -> Fault {
     }
     let detail = error.detail().unwrap_or_default();
     match error.kind() {
-        ErrorKind::SyntaxError | ErrorKind::BadEscape => syntax(detail),
         ErrorKind::OutOfFuel => over_budget("steps", &format!("{} steps", files.budget.fuel))
             .hint("a loop that runs too long, or text that grows too large"),
         ErrorKind::UndefinedError => undefined(detail, text),
@@ -109,6 +103,7 @@ fn fault_of(error: &Error, text: &str, files: &Files) -> Fault {
             over_budget("output", &format!("{} bytes", files.budget.output_bytes))
         }
         ErrorKind::InvalidOperation => operation(detail),
+        ErrorKind::EvalBlock | ErrorKind::BadInclude => Fault::new("this cannot be computed"),
         ErrorKind::TooManyArguments | ErrorKind::MissingArgument => arguments(detail),
         ErrorKind::UnknownFunction => Fault::new("this is no function"),
         ErrorKind::UnknownBlock => Fault::new("there is no block of that name"),
@@ -179,12 +174,13 @@ fn arguments(detail: &str) -> Fault {
 fn undefined(detail: &str, text: &str) -> Fault {
     let expression = detail.split('`').nth(1).filter(|expression| !expression.contains("(...)"));
     let expression = expression.unwrap_or(text);
-    let fault = match text.contains(" if ") && !text.contains(" else ") {
-        true => {
+    let fault = match expression {
+        _ if text.contains(" if ") && !text.contains(" else ") => {
             Fault::new(format!("`{text}` has no value here")).hint("add `else` to say what it is otherwise")
         }
-        false => Fault::new(format!("`{expression}` is absent"))
-            .hint("where it may be missing, write `| default(…)`"),
+        name if CONTEXT_NAMES.contains(&name) => Fault::new(format!("`{name}` is not given to this call")),
+        name if is_name(name) => Fault::new(format!("`{name}` has no value here")).hint(SAY_OTHERWISE),
+        path => Fault::new(format!("`{path}` is absent")).hint(SAY_OTHERWISE),
     };
     match detail.split("from ").nth(1) {
         Some(from) => fault.found(format!("it was left absent in {}", from.trim_end_matches(')'))),
@@ -192,8 +188,10 @@ fn undefined(detail: &str, text: &str) -> Fault {
     }
 }
 
+const SAY_OTHERWISE: &str = "where it may be missing, write `| default(…)`";
+
 fn missing_file(detail: &str, files: &Files) -> Fault {
-    let name = detail.split('"').nth(1).unwrap_or_default();
+    let name = detail.split(['"', '\'']).nth(1).unwrap_or_default();
     unknown_file(name, files)
 }
 
@@ -205,30 +203,6 @@ pub(in crate::template) fn unknown_file(name: &str, files: &Files) -> Fault {
     }
 }
 
-pub(in crate::template) fn syntax(detail: &str) -> Fault {
-    if let Some((found, expected)) =
-        detail.strip_prefix("unexpected ").and_then(|rest| rest.split_once(", expected "))
-    {
-        return Fault::new("this is not a Jinja expression").found(token(found)).expected(token(expected));
-    }
-    match detail {
-        "unexpected end of input" | "unexpected end of string" => Fault::new("this does not end"),
-        _ => Fault::new(format!("this is not Jinja: {detail}")),
-    }
-}
-
-fn token(name: &str) -> String {
-    match name {
-        "end of block" => "`%}`".into(),
-        "end of variable block" => "`}}`".into(),
-        "start of block" => "`{%`".into(),
-        "start of variable block" => "`{{`".into(),
-        "identifier" => "a name".into(),
-        "end of input" => "the end of the file".into(),
-        other => other.to_string(),
-    }
-}
-
 /// The argument or operand that a fault is about.
 fn subject(spot: &Spot, fault: &Fault, error: &Error) -> Option<Range<usize>> {
     let absent = error.detail().filter(|_| error.kind() == ErrorKind::UndefinedError);
@@ -236,5 +210,5 @@ fn subject(spot: &Spot, fault: &Fault, error: &Error) -> Option<Range<usize>> {
         Some(expression) => Subject::Text(expression.to_string()),
         None => fault.subject.clone(),
     };
-    spot.source.argument(&spot.range, &subject)
+    spot.source.part(&spot.range, &subject)
 }

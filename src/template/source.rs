@@ -13,6 +13,7 @@ use minijinja::syntax::SyntaxConfig;
 use crate::template::fault::Subject;
 use crate::template::operator::Guard;
 use crate::template::placeholder::OPEN;
+use crate::template::yaml::floor;
 
 /// One file of a library.
 #[derive(Debug)]
@@ -34,6 +35,7 @@ pub(in crate::template) struct Source {
 #[derive(Debug)]
 struct CallSite {
     range: Range<usize>,
+    receiver: Option<Range<usize>>,
     /// By position, then by name; the operand of a filter or a test is the first.
     arguments: Vec<(Option<String>, Range<usize>)>,
 }
@@ -65,8 +67,8 @@ pub(in crate::template) enum Kind {
     Filter,
     Test,
     File,
-    /// Something of Jinja that has no meaning here.
-    Refused(&'static str),
+    /// Something that has no meaning here, and why.
+    Refused(&'static str, &'static str),
 }
 
 impl Source {
@@ -88,7 +90,11 @@ impl Source {
         let tree = parse(&text, name, syntax)?;
         walk.statement(&tree);
         if let Some(at) = text.find(OPEN) {
-            walk.refuse("the character U+E000", at..at + OPEN.len_utf8());
+            walk.refuse(
+                "the character U+E000",
+                "it marks values inside this program",
+                at..at + OPEN.len_utf8(),
+            );
         }
         let Walk { mut insertions, assigned, uses, calls, .. } = walk;
         insertions.sort_by_key(|insertion| insertion.offset);
@@ -113,26 +119,29 @@ impl Source {
         if let Some(guard) = self.insertion_at(guarded.start) {
             return guard.subject.clone();
         }
-        let start = self.original_offset(guarded.start);
-        start..self.original_offset(guarded.end).max(start)
+        within(&self.text, self.original_offset(guarded.start)..self.original_offset(guarded.end))
     }
 
-    /// The argument of the call at `call` that a fault is about.
-    pub(in crate::template) fn argument(
-        &self,
-        call: &Range<usize>,
-        subject: &Subject,
-    ) -> Option<Range<usize>> {
-        let arguments = &self.calls.iter().find(|site| site.range == *call)?.arguments;
-        let found = match subject {
+    /// The part of the call at `call` that a fault is about.
+    pub(in crate::template) fn part(&self, call: &Range<usize>, subject: &Subject) -> Option<Range<usize>> {
+        let site = self.calls.iter().find(|site| site.range == *call)?;
+        let argument = |found: Option<&(Option<String>, Range<usize>)>| found.map(|(_, range)| range.clone());
+        match subject {
             Subject::Whole => None,
-            Subject::Argument(index) => arguments.get(*index),
-            Subject::Named(name) => arguments.iter().find(|(known, _)| known.as_ref() == Some(name)),
-            Subject::Text(text) => {
-                arguments.iter().find(|(_, range)| self.text.get(range.clone()) == Some(text))
+            Subject::Argument(index) => argument(site.arguments.get(*index)),
+            Subject::Named(name) => {
+                argument(site.arguments.iter().find(|(known, _)| known.as_ref() == Some(name)))
             }
-        };
-        found.map(|(_, range)| range.clone())
+            Subject::Text(text) => {
+                argument(site.arguments.iter().find(|(_, range)| self.text.get(range.clone()) == Some(text)))
+            }
+            Subject::Receiver => site.receiver.clone(),
+            Subject::Method(name) => {
+                let end = site.receiver.as_ref()?.end;
+                let start = end + self.text.get(end..)?.find(name.as_str())?;
+                Some(start..start + name.len())
+            }
+        }
     }
 
     fn insertion_at(&self, guarded: usize) -> Option<&Insertion> {
@@ -217,7 +226,9 @@ impl Walk<'_> {
                 set.filter.iter().for_each(|filter| self.expression(filter));
                 self.statements(&set.body);
             }
-            Stmt::AutoEscape(block) => self.refuse("`autoescape`", range(block.span())),
+            Stmt::AutoEscape(block) => {
+                self.refuse("`autoescape`", "values are data, nothing is escaped", range(block.span()))
+            }
             Stmt::FilterBlock(block) => {
                 self.expression(&block.filter);
                 self.statements(&block.body);
@@ -240,7 +251,7 @@ impl Walk<'_> {
             Stmt::Include(include) => self.file(&include.name, include.ignore_missing),
             Stmt::Macro(declared) => self.declaration(declared),
             Stmt::CallBlock(block) => {
-                self.call(&block.call);
+                self.called(&block.call, None);
                 self.declaration(&block.macro_decl);
             }
             Stmt::Do(statement) => self.call(&statement.call),
@@ -360,22 +371,35 @@ impl Walk<'_> {
     }
 
     fn call(&mut self, call: &Spanned<Call>) {
-        match &call.expr {
-            Expr::Var(name) if matches!(name.id, "loop" | "super") => {}
+        self.called(call, Some(Guard::Callee));
+    }
+
+    /// No guard in `{% call name() %}`: a parenthesis there would begin the caller's own arguments.
+    fn called(&mut self, call: &Spanned<Call>, guard: Option<Guard>) {
+        let macro_guard = match &call.expr {
+            Expr::Var(name) if matches!(name.id, "loop" | "super") => None,
             Expr::Var(name) => {
                 self.note(Kind::Function, name.id, range(name.span()));
-                if !self.functions.contains(name.id) {
-                    self.guard(&call.expr, Guard::Callee);
-                }
+                guard.filter(|_| !self.functions.contains(name.id))
             }
             Expr::GetAttr(lookup) => match &lookup.expr {
-                Expr::Var(base) if base.id == "self" => {}
-                Expr::Var(base) if self.modules.contains(base.id) => self.guard(&call.expr, Guard::Callee),
-                base => self.expression(base),
+                Expr::Var(base) if base.id == "self" => None,
+                Expr::Var(base) if self.modules.contains(base.id) => guard,
+                base => {
+                    self.expression(base);
+                    None
+                }
             },
-            other => self.expression(other),
-        }
+            other => {
+                self.expression(other);
+                None
+            }
+        };
+        macro_guard.into_iter().for_each(|guard| self.guard(&call.expr, guard));
         self.call_site(call.span(), None, &call.args);
+        if let (Expr::GetAttr(lookup), Some(site)) = (&call.expr, self.calls.last_mut()) {
+            site.receiver = Some(range_of(&lookup.expr));
+        }
     }
 
     fn call_site(&mut self, span: Span, operand: Option<&Expr>, arguments: &[CallArg]) {
@@ -392,7 +416,7 @@ impl Walk<'_> {
             }
             noted.push((name, range_of(value)));
         }
-        self.calls.push(CallSite { range: range(span), arguments: noted });
+        self.calls.push(CallSite { range: range(span), receiver: None, arguments: noted });
     }
 
     /// Walks into an operand, and guards it unless its value is certain to be there.
@@ -427,8 +451,8 @@ impl Walk<'_> {
         self.uses.push(Use { kind, name: name.to_string(), range });
     }
 
-    fn refuse(&mut self, what: &'static str, range: Range<usize>) {
-        self.note(Kind::Refused(what), "", range);
+    fn refuse(&mut self, what: &'static str, why: &'static str, range: Range<usize>) {
+        self.note(Kind::Refused(what, why), "", range);
     }
 }
 
@@ -457,6 +481,12 @@ fn guards_of(operation: BinOpKind) -> (Option<Guard>, Option<Guard>) {
 
 fn range(span: Span) -> Range<usize> {
     span.start_offset as usize..span.end_offset as usize
+}
+
+/// The range, made to fit the text: the engine's ends beyond it where a text ends too early.
+pub(in crate::template) fn within(text: &str, range: Range<usize>) -> Range<usize> {
+    let start = floor(text, range.start);
+    start..floor(text, range.end).max(start)
 }
 
 /// A filter's span begins at its name.

@@ -108,6 +108,10 @@ pub(in crate::template) fn writable(value: &Value, depth: usize) -> Result<(), E
     }
 }
 
+pub(in crate::template) fn no_key(value: &Value) -> Fault {
+    Fault::new(format!("a key cannot be {}", kind(value))).expected("text, a number, true or false")
+}
+
 fn not_data(value: &Value) -> Fault {
     let fault = Fault::new(format!("{} is not a value that can be written", kind(value)));
     if value.kind() == ValueKind::Bytes { fault } else { fault.hint("call it: `…()`") }
@@ -178,7 +182,7 @@ impl Sink<'_> {
         let object = value.as_object().filter(|object| object.repr() == ObjectRepr::Map);
         for (key, inner) in object.and_then(|object| object.try_iter_pairs()).into_iter().flatten() {
             present(&key)?;
-            let key = to_text(&key).map_err(|_| Fault::new(format!("a key cannot be {}", kind(&key))))?;
+            let key = to_text(&key).map_err(|_| no_key(&key))?;
             self.spend(key.len())?;
             map.insert(key, self.json(&inner, depth + 1)?);
         }

@@ -90,9 +90,10 @@ fn check_places(documents: &[Document], asked: &str) -> Result<(), String> {
             [] => Some(documents[index].place()),
             path => documents[index].place_of(path),
         };
-        found += &format!("{index} {} at {}\n", path.join(" "), place.expect("every field has a place"));
+        let path = path.iter().map(|element| format!(" {element}")).collect::<String>();
+        found += &format!("{index}{path} at {}\n", place.expect("every field has a place"));
     }
-    if found.replace("  at ", " at ") == asked { Ok(()) } else { Err(difference(asked, &found)) }
+    if found == asked { Ok(()) } else { Err(difference(asked, &found)) }
 }
 
 /// What came out, or the pages of what went wrong.

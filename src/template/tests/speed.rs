@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
 
+use crate::template::tests::cpu_time;
 use crate::template::{Budget, Context, Library};
 
 const OPERATOR: &str = r#"{% set labels = {"app": "mysql", "instance": parent.metadata.name} %}
@@ -118,12 +119,12 @@ fn render(library: &Library) -> String {
 fn an_operator_renders_in_well_under_a_millisecond() {
     let library = library();
     render(&library);
-    let begin = Instant::now();
+    let begin = cpu_time();
     let rounds = 200;
     for _ in 0..rounds {
         render(&library);
     }
-    let each = begin.elapsed() / rounds;
+    let each = (cpu_time() - begin) / rounds;
     println!("one render: {each:?}");
     assert!(each < Duration::from_millis(5), "one render took {each:?}");
 }

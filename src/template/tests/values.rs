@@ -121,10 +121,9 @@ fn survives_as_text(library: &Library, value: &Json, text: &str) -> Result<(), S
 }
 
 fn same(rendered: &Json, expected: &Json) -> Result<(), String> {
-    if rendered.to_string() == expected.to_string() {
-        return Ok(());
-    }
-    Err(format!("rendered {rendered}\nexpected {expected}"))
+    // As text: the order of keys counts.
+    let (rendered, expected) = (rendered.to_string(), expected.to_string());
+    if rendered == expected { Ok(()) } else { Err(format!("rendered {rendered}\nexpected {expected}")) }
 }
 
 /// Text that has broken templates before: what YAML reads as something else, structure, marks of this engine's own.

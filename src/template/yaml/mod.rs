@@ -88,8 +88,10 @@ impl Default for Limits {
 pub(in crate::template) enum Want {
     /// Plain and untagged: a lone placeholder gives its value with its own type.
     Typed,
-    /// Quoted, tagged, a block or a key: text.
+    /// Quoted, tagged or a block: text.
     Text,
+    /// Text that names a field.
+    Key,
 }
 
 /// Puts values in place of placeholders.

@@ -272,7 +272,7 @@ impl<'t> Reader<'t> {
     }
 
     fn key_scalar(&mut self, scalar: &Scalar, span: Span) -> Read<Json> {
-        match self.filled(scalar.text, Want::Text, span)? {
+        match self.filled(scalar.text, Want::Key, span)? {
             Some(value) => Ok(value),
             None => self.literal(scalar, span),
         }

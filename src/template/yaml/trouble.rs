@@ -181,7 +181,7 @@ fn explain(kind: &ErrorKind, sight: &Sight, limits: &Limits) -> Fault {
 }
 
 pub(super) fn over(what: &str, limit: usize) -> Fault {
-    Fault::new(format!("more than {limit} {what}")).hint("this is a bound on what one file may hold")
+    Fault::new(format!("more than {limit} {what}"))
 }
 
 pub(super) fn unknown_anchor(name: &str) -> Fault {
