@@ -1,38 +1,29 @@
-//! One definition at work: the kinds it holds, what wakes its parents, its queue and its workers.
+//! One definition at work: it is started, its parents are visited, it is stopped.
 
-use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 use crate::cluster::Cluster;
-use crate::cluster::event::{About, Recorder, Severity};
-use crate::cluster::kind::{Interest, Kind, Origin, Resource, State, Use};
-use crate::cluster::object::Object;
-use crate::cluster::store::Change;
+use crate::cluster::event::Recorder;
+use crate::cluster::kind::{Interest, Kind, Resource, State, Use};
 use crate::config::Definition;
 use crate::config::spec::ChildRule;
-use crate::controller::memory::Memory;
 use crate::controller::queue::{Next, Queue};
+use crate::controller::room::{ChildKind, Room};
 use crate::controller::visit;
 use crate::controller::waiting::Waiting;
+use crate::controller::wake::{ChildListener, ParentListener};
 use crate::controller::{Hooks, Settings};
 use crate::hook::Hook;
-use crate::object::name::{Gvk, Key};
 use crate::object::selector::Selector;
 use crate::problem::Problem;
-
-/// Label by which `generateSelector` finds a parent's children.
-pub(crate) const CONTROLLER_UID: &str = "controller-uid";
-
-/// Parents are not visited before their children are seen, or this time is over.
-const FIRST_LOOK: Duration = Duration::from_secs(10);
 
 /// A running definition. Dropping it without `stop` aborts its tasks.
 pub(crate) struct Hosted {
@@ -44,32 +35,6 @@ pub(crate) struct Hosted {
 struct Ending {
     queue: Arc<Queue>,
     notify: tokio::sync::Notify,
-}
-
-/// A child rule with the kind it names.
-pub(crate) struct ChildKind {
-    pub rule: ChildRule,
-    pub hold: Use,
-    /// Parents whose child's name belongs to another object.
-    pub waiting: Arc<Waiting>,
-}
-
-/// What every visit of one definition shares.
-pub(crate) struct Room {
-    pub number: u64,
-    pub definition: Arc<Definition>,
-    pub settings: Settings,
-    pub cluster: Arc<Cluster>,
-    pub recorder: Arc<Recorder>,
-    pub parents: Arc<Kind>,
-    pub parent_resource: Arc<Resource>,
-    pub selector: Selector,
-    pub children: Vec<ChildKind>,
-    pub sync: Option<Hook>,
-    pub finalize: Option<Hook>,
-    pub queue: Arc<Queue>,
-    memories: Mutex<HashMap<Key, Memory>>,
-    pub status_paths: Mutex<visit::status::Undeclared>,
 }
 
 impl Hosted {
@@ -167,23 +132,16 @@ impl Start {
     }
 
     fn hold_parents(&self, definition: &Definition) -> Use {
-        let (number, queue) = (self.number, self.queue.clone());
         let parent = &definition.spec.parent;
-        let ignore_status = parent.ignore_status_changes;
-        self.cluster.watch(
-            &parent.resource.api_version,
-            &parent.resource.resource,
-            Interest::All,
-            move |change, origin| {
-                let Some(object) = change.new.as_ref().or(change.old.as_ref()) else { return };
-                let ours =
-                    origin.is_some_and(|origin| origin.controller == number && origin.parent == object.key);
-                if ours || (ignore_status && only_status_changed(change)) {
-                    return;
-                }
-                queue.add(object.key.clone());
-            },
-        )
+        let listener = ParentListener {
+            number: self.number,
+            ignore_status: parent.ignore_status_changes,
+            queue: self.queue.clone(),
+        };
+        let name = &parent.resource;
+        self.cluster.watch(&name.api_version, &name.resource, Interest::All, move |change, origin| {
+            listener.hear(change, origin);
+        })
     }
 
     fn room(self, definition: Arc<Definition>, parents: &Use, resource: Arc<Resource>) -> Room {
@@ -288,194 +246,4 @@ async fn work(room: Arc<Room>) {
         });
         room.queue.done(&key, next);
     }
-}
-
-impl Room {
-    fn announce(&self) {
-        info!(controller = self.definition.name, parent = %self.parent_resource.gvk, "controller started");
-        if !self.parent_resource.has_status {
-            let message = format!(
-                "[{}] Sync error - ignoring, CRD [{}.{}] does not have subresource 'Status' enabled",
-                self.definition.name, self.parent_resource.plural, self.parent_resource.gvk.group
-            );
-            warn!(
-                controller = self.definition.name,
-                "parent kind has no status subresource: no status is written"
-            );
-            if let Some(about) = self.about_definition() {
-                self.recorder.publish(&about, Severity::Warning, "SyncError", &message);
-            }
-        }
-    }
-
-    /// The definition as an object, when it lives in the cluster.
-    fn about_definition(&self) -> Option<About> {
-        let uid = self.definition.raw.pointer("/metadata/uid")?.as_str()?.to_string();
-        Some(About {
-            gvk: Gvk::new("metacontroller.k8s.io/v1alpha1", "CompositeController"),
-            key: Key::new("", self.definition.name.clone()),
-            uid,
-        })
-    }
-
-    /// Waits until every child kind is listed or known to be absent, but not for long: one that cannot be read is a
-    /// condition on the parents.
-    async fn children_seen(&self) {
-        let all = async {
-            for child in &self.children {
-                let mut states = child.hold.kind.states();
-                let seen = |state: &State| matches!(state, State::Live(_) | State::Absent(_));
-                // The kind is held, so its state does not end.
-                let _ = states.wait_for(seen).await;
-            }
-        };
-        if tokio::time::timeout(FIRST_LOOK, all).await.is_err() {
-            warn!(
-                controller = self.definition.name,
-                "starting although not every child kind could be listed"
-            );
-        }
-    }
-
-    fn add_all(&self) {
-        for key in self.parents.keys() {
-            self.queue.add(key);
-        }
-    }
-
-    /// What is remembered of a parent between visits; forgotten with its uid.
-    pub(crate) fn memory(&self, key: &Key, uid: &str) -> Memory {
-        let mut memories = self.lock_memories();
-        match memories.remove(key) {
-            Some(memory) if *memory.uid == *uid => memory,
-            _ => Memory::new(uid),
-        }
-    }
-
-    pub(crate) fn remember(&self, key: &Key, memory: Memory) {
-        self.lock_memories().insert(key.clone(), memory);
-    }
-
-    pub(crate) fn forget(&self, key: &Key) {
-        self.lock_memories().remove(key);
-    }
-
-    fn lock_memories(&self) -> MutexGuard<'_, HashMap<Key, Memory>> {
-        self.memories.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
-/// Finds the parents that a change of a child concerns.
-struct ChildListener {
-    waiting: Arc<Waiting>,
-    number: u64,
-    parents: std::sync::Weak<Kind>,
-    gvk: Gvk,
-    namespaced: bool,
-    queue: Arc<Queue>,
-    generated: bool,
-}
-
-impl ChildListener {
-    fn hear(&self, change: &Change, origin: Option<&Origin>) {
-        let Some(parents) = self.parents.upgrade() else { return };
-        if let Some(name) = freed(change) {
-            self.waiting.take(name).into_iter().for_each(|parent| self.queue.add(parent));
-        }
-        let mut told: Option<Key> = None;
-        for object in [&change.old, &change.new].into_iter().flatten() {
-            match self.owner(&parents, object) {
-                Some(key) if told.as_ref() != Some(&key) => {
-                    told = Some(key.clone());
-                    self.wake(key, origin);
-                }
-                Some(_) => {}
-                None if object.controller.is_none() && change.new.is_some() => {
-                    self.wake_selecting(&parents, object, origin)
-                }
-                None => {}
-            }
-        }
-    }
-
-    fn wake(&self, key: Key, origin: Option<&Origin>) {
-        if origin.is_none_or(|origin| origin.controller != self.number || origin.parent != key) {
-            self.queue.add(key);
-        }
-    }
-
-    fn owner(&self, parents: &Kind, object: &Object) -> Option<Key> {
-        let owner = object.controller.as_ref()?;
-        let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
-        if group != self.gvk.group || *owner.kind != *self.gvk.kind {
-            return None;
-        }
-        let namespace = if self.namespaced { object.key.namespace.clone() } else { String::new() };
-        let key = Key::new(namespace, &*owner.name);
-        // One that follows an owner of its name may have waited for the name of this object.
-        parents.get(&key).map(|_| key)
-    }
-
-    /// An orphan concerns every parent that would adopt it.
-    fn wake_selecting(&self, parents: &Kind, orphan: &Object, origin: Option<&Origin>) {
-        if orphan.labels.is_empty() || orphan.deleting {
-            return;
-        }
-        if self.generated {
-            let Some(uid) = orphan.labels.get(CONTROLLER_UID) else { return };
-            for parent in parents.all().iter().filter(|parent| parent.uid == *uid) {
-                self.wake(parent.key.clone(), origin);
-            }
-            return;
-        }
-        for parent in parents.all() {
-            let near = !self.namespaced || parent.key.namespace == orphan.key.namespace;
-            if near && own_selector(&parent).is_ok_and(|selector| selector.matches(&orphan.labels)) {
-                self.wake(parent.key.clone(), origin);
-            }
-        }
-    }
-}
-
-/// The name of an object that is gone, or belongs to somebody else than before.
-fn freed(change: &Change) -> Option<&Key> {
-    let old = change.old.as_ref()?;
-    let still = change.new.as_ref().is_some_and(|new| new.uid == old.uid && new.controller == old.controller);
-    (!still).then_some(&old.key)
-}
-
-/// The selector in `parent.spec.selector`.
-pub(crate) fn own_selector(parent: &Object) -> Result<Selector, Problem> {
-    let missing = || {
-        Problem::new(".spec.selector must have matchLabels or matchExpressions")
-            .hint("or set `generateSelector: true` in the CompositeController")
-    };
-    let body = parent.parsed();
-    let selector = body.pointer("/spec/selector").ok_or_else(missing)?;
-    let selector = Selector::from_json(selector)
-        .map_err(|error| Problem::new(format!(".spec.selector: {}: {}", error.path, error.message)))?;
-    if selector.is_empty() { Err(missing()) } else { Ok(selector) }
-}
-
-/// Whether an update left alone everything that `ignoreStatusChanges` still looks at.
-fn only_status_changed(change: &Change) -> bool {
-    let (Some(old), Some(new)) = (&change.old, &change.new) else { return false };
-    if new.deleting != old.deleting || new.generation != old.generation || new.labels != old.labels {
-        return false;
-    }
-    let (mut old, mut new) = (old.parsed(), new.parsed());
-    if old.pointer("/metadata/annotations") != new.pointer("/metadata/annotations") {
-        return false;
-    }
-    // Kinds without a generation do not tell their content's changes by it.
-    if new.pointer("/metadata/generation").is_some() {
-        return true;
-    }
-    for body in [&mut old, &mut new] {
-        if let Some(fields) = body.as_object_mut() {
-            fields.shift_remove("metadata");
-            fields.shift_remove("status");
-        }
-    }
-    old == new
 }

@@ -5,9 +5,12 @@
 pub(crate) mod hosted;
 pub(crate) mod memory;
 pub(crate) mod queue;
+pub(crate) mod room;
 pub(crate) mod source;
+pub(crate) mod undeclared;
 pub(crate) mod visit;
 pub(crate) mod waiting;
+mod wake;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use crate::cluster::object::Object;
 use crate::cluster::request::Error;
 use crate::cluster::write::Force;
 use crate::config::spec::UpdateMethod;
-use crate::controller::hosted::ChildKind;
+use crate::controller::room::ChildKind;
 use crate::controller::visit::claim::{Claimed, Missing};
 use crate::controller::visit::refused::verdict;
 use crate::controller::visit::{Ended, Situation, Visit, note};

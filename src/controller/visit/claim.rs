@@ -11,7 +11,7 @@ use crate::cluster::kind::{Resource, State};
 use crate::cluster::object::Object;
 use crate::cluster::request::Error;
 use crate::cluster::write::Writer;
-use crate::controller::hosted::{ChildKind, Room};
+use crate::controller::room::{ChildKind, Room};
 use crate::object::owner::OwnerRef;
 use crate::object::selector::Selector;
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::cluster::object::Object;
 use crate::cluster::request::Error;
 use crate::cluster::write::Writer;
-use crate::controller::hosted::Room;
+use crate::controller::room::Room;
 
 pub(crate) fn has(room: &Room, parent: &Object) -> bool {
     parent.finalizers.iter().any(|finalizer| **finalizer == *room.definition.spec.finalizer)

@@ -2,9 +2,7 @@
 //!
 //! Written by server-side apply under a manager of its own, and only when it differs from what is there.
 
-use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
-use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -13,8 +11,9 @@ use tracing::warn;
 use crate::cluster::object::Object;
 use crate::cluster::request::Error;
 use crate::cluster::write::Writer;
-use crate::controller::hosted::Room;
 use crate::controller::memory::{Memory, Written};
+use crate::controller::room::Room;
+use crate::controller::undeclared::{Undeclared, remove};
 use crate::controller::visit::refused::verdict;
 use crate::object::name::Gvk;
 use crate::plan::desired::hash_value;
@@ -23,8 +22,6 @@ use crate::plan::refusal::Verdict;
 
 /// The condition by which the controller itself speaks on a parent. Hooks cannot set it.
 pub(crate) const SYNCED: &str = "Synced";
-/// After this time a field that the schema did not have is tried again.
-const UNDECLARED_LASTS: Duration = Duration::from_secs(600);
 /// More undeclared fields than this are no oversight.
 const MOST_UNDECLARED: usize = 20;
 
@@ -33,20 +30,6 @@ const MOST_UNDECLARED: usize = 20;
 pub(crate) struct Note {
     pub reason: &'static str,
     pub message: String,
-}
-
-/// Status fields that the parents' schema does not have, with the server's words and when it said so.
-#[derive(Default)]
-pub(crate) struct Undeclared(BTreeMap<String, Instant>);
-
-impl Undeclared {
-    fn cut(&self, status: &mut Map<String, Value>) {
-        for (path, since) in &self.0 {
-            if since.elapsed() < UNDECLARED_LASTS {
-                remove(status, path);
-            }
-        }
-    }
 }
 
 /// The status to write: the hook's, or without an answer the one that is there.
@@ -139,7 +122,7 @@ pub(crate) async fn write(
             Err(error) => {
                 let path = refused_path(&error).filter(|_| undeclared.len() < MOST_UNDECLARED);
                 let Some(path) = path.filter(|path| remove(&mut status, path)) else { return Err(error) };
-                lock(room).0.insert(path.clone(), Instant::now());
+                lock(room).note(&path);
                 if !is_ours(&path) {
                     warn!(controller = room.definition.name, parent = %parent.key, path, %error, "status field refused");
                     undeclared.push(verdict(&error).1);
@@ -191,21 +174,6 @@ fn refused_path(error: &Error) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// Removes `status.a.b` out of the status; anything below a list goes with the list's field.
-pub(super) fn remove(status: &mut Map<String, Value>, path: &str) -> bool {
-    let Some(path) = path.strip_prefix("status.") else { return false };
-    let mut at = status;
-    let mut steps = path.split('.').peekable();
-    while let Some(step) = steps.next() {
-        let (name, in_list) = step.split_once('[').map_or((step, false), |(name, _)| (name, true));
-        if steps.peek().is_none() || in_list || !at.get(name).is_some_and(Value::is_object) {
-            return at.shift_remove(name).is_some();
-        }
-        at = at.get_mut(name).and_then(Value::as_object_mut).expect("an object, as just seen");
-    }
-    false
 }
 
 fn lock(room: &Room) -> std::sync::MutexGuard<'_, Undeclared> {

@@ -1,0 +1,142 @@
+//! What every visit of one definition shares: its kinds, hooks, queue, and what is remembered of its parents.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use crate::cluster::Cluster;
+use crate::cluster::event::{About, Recorder, Severity};
+use crate::cluster::kind::{Kind, Resource, State, Use};
+use crate::cluster::object::Object;
+use crate::config::Definition;
+use crate::config::spec::ChildRule;
+use crate::controller::Settings;
+use crate::controller::memory::Memory;
+use crate::controller::queue::Queue;
+use crate::controller::undeclared::Undeclared;
+use crate::controller::waiting::Waiting;
+use crate::hook::Hook;
+use crate::object::name::{Gvk, Key};
+use crate::object::selector::Selector;
+use crate::problem::Problem;
+
+/// Label by which `generateSelector` finds a parent's children.
+pub(crate) const CONTROLLER_UID: &str = "controller-uid";
+
+/// Parents are not visited before their children are seen, or this time is over.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
+/// A child rule with the kind it names.
+pub(crate) struct ChildKind {
+    pub rule: ChildRule,
+    pub hold: Use,
+    /// Parents whose child's name belongs to another object.
+    pub waiting: Arc<Waiting>,
+}
+
+/// What every visit of one definition shares.
+pub(crate) struct Room {
+    pub number: u64,
+    pub definition: Arc<Definition>,
+    pub settings: Settings,
+    pub cluster: Arc<Cluster>,
+    pub recorder: Arc<Recorder>,
+    pub parents: Arc<Kind>,
+    pub parent_resource: Arc<Resource>,
+    pub selector: Selector,
+    pub children: Vec<ChildKind>,
+    pub sync: Option<Hook>,
+    pub finalize: Option<Hook>,
+    pub queue: Arc<Queue>,
+    pub memories: Mutex<HashMap<Key, Memory>>,
+    pub status_paths: Mutex<Undeclared>,
+}
+
+impl Room {
+    pub(crate) fn announce(&self) {
+        info!(controller = self.definition.name, parent = %self.parent_resource.gvk, "controller started");
+        if !self.parent_resource.has_status {
+            let message = format!(
+                "[{}] Sync error - ignoring, CRD [{}.{}] does not have subresource 'Status' enabled",
+                self.definition.name, self.parent_resource.plural, self.parent_resource.gvk.group
+            );
+            warn!(
+                controller = self.definition.name,
+                "parent kind has no status subresource: no status is written"
+            );
+            if let Some(about) = self.about_definition() {
+                self.recorder.publish(&about, Severity::Warning, "SyncError", &message);
+            }
+        }
+    }
+
+    /// The definition as an object, when it lives in the cluster.
+    fn about_definition(&self) -> Option<About> {
+        let uid = self.definition.raw.pointer("/metadata/uid")?.as_str()?.to_string();
+        Some(About {
+            gvk: Gvk::new("metacontroller.k8s.io/v1alpha1", "CompositeController"),
+            key: Key::new("", self.definition.name.clone()),
+            uid,
+        })
+    }
+
+    /// Waits until every child kind is listed or known to be absent, but not for long: one that cannot be read is a
+    /// condition on the parents.
+    pub(crate) async fn children_seen(&self) {
+        let all = async {
+            for child in &self.children {
+                let mut states = child.hold.kind.states();
+                let seen = |state: &State| matches!(state, State::Live(_) | State::Absent(_));
+                // The kind is held, so its state does not end.
+                let _ = states.wait_for(seen).await;
+            }
+        };
+        if tokio::time::timeout(FIRST_LOOK, all).await.is_err() {
+            warn!(
+                controller = self.definition.name,
+                "starting although not every child kind could be listed"
+            );
+        }
+    }
+
+    pub(crate) fn add_all(&self) {
+        for key in self.parents.keys() {
+            self.queue.add(key);
+        }
+    }
+
+    /// What is remembered of a parent between visits; forgotten with its uid.
+    pub(crate) fn memory(&self, key: &Key, uid: &str) -> Memory {
+        let mut memories = self.lock_memories();
+        match memories.remove(key) {
+            Some(memory) if *memory.uid == *uid => memory,
+            _ => Memory::new(uid),
+        }
+    }
+
+    pub(crate) fn remember(&self, key: &Key, memory: Memory) {
+        self.lock_memories().insert(key.clone(), memory);
+    }
+
+    pub(crate) fn forget(&self, key: &Key) {
+        self.lock_memories().remove(key);
+    }
+
+    fn lock_memories(&self) -> MutexGuard<'_, HashMap<Key, Memory>> {
+        self.memories.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// The selector in `parent.spec.selector`.
+pub(crate) fn own_selector(parent: &Object) -> Result<Selector, Problem> {
+    let missing = || {
+        Problem::new(".spec.selector must have matchLabels or matchExpressions")
+            .hint("or set `generateSelector: true` in the CompositeController")
+    };
+    let body = parent.parsed();
+    let selector = body.pointer("/spec/selector").ok_or_else(missing)?;
+    let selector = Selector::from_json(selector)
+        .map_err(|error| Problem::new(format!(".spec.selector: {}: {}", error.path, error.message)))?;
+    if selector.is_empty() { Err(missing()) } else { Ok(selector) }
+}
