@@ -2,6 +2,7 @@
 //!
 //! Knows the protocol and no cluster: what the answer leads to is `plan`'s and `controller`'s.
 
+pub(crate) mod access;
 pub(crate) mod local;
 pub(crate) mod origin;
 pub(crate) mod remote;
@@ -15,7 +16,8 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 
 use crate::config::spec::{HookSpec, Target};
-use crate::hook::remote::{Remote, RemoteSettings, without_secrets};
+use crate::hook::access::Admission;
+use crate::hook::remote::{Remote, RemoteSettings};
 use crate::hook::wire::answer::Answer;
 use crate::hook::wire::{Call, Failure};
 use crate::problem::Problem;
@@ -59,11 +61,9 @@ impl Hook {
                 return Ok(Hook::local(service.clone(), hook, call));
             }
         };
-        if !spec.webhook.access.is_empty() {
-            return Err(unusable_access(&url));
-        }
         let settings = RemoteSettings {
             timeout: spec.webhook.timeout,
+            access: spec.webhook.access.clone(),
             ..RemoteSettings::new(url, spec.webhook.decoding)
         };
         Hook::remote(settings)
@@ -77,6 +77,14 @@ impl Hook {
         Hook::Local { service, hook: hook.into(), call: call.into() }
     }
 
+    /// How a remote hook is reached, for whoever watches the objects that it names.
+    pub(crate) fn admission(&self) -> Option<&Arc<Admission>> {
+        match self {
+            Hook::Remote(remote) => Some(remote.admission()),
+            Hook::Local { .. } => None,
+        }
+    }
+
     /// Asks, and checks the answer. Dropping the future gives the call up.
     ///
     /// `subject` tells whose answers are kept by their ETag: the parent's uid, and with it the revision where a parent
@@ -87,13 +95,4 @@ impl Hook {
             Hook::Local { service, hook, call } => service.answer(hook, call, body).await,
         }
     }
-}
-
-/// Without what its definition asks for, a hook would be trusted less or more than somebody decided.
-fn unusable_access(url: &str) -> Problem {
-    Problem::new(format!(
-        "webhook URL `{}`: its `caBundle`, `clientTLS`, `authorization` or `basicAuth` can't be used",
-        without_secrets(url)
-    ))
-    .expected("a hook that is reached with the system's certificates and without credentials")
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::config::spec::{Access, CaBundle, Decoding, HookVersion, Webhook};
+use crate::config::spec::{Access, Decoding, HookVersion, Webhook};
 
 /// A service in which every call finds its name in the status.
 struct Echo;
@@ -44,15 +44,4 @@ async fn a_path_alone_is_asked_of_the_service_deployed_apart() {
         );
     }
     Hook::of(&by_path(), &PathService::At("http://hooks:8090".into())).expect("a remote hook");
-}
-
-#[tokio::test]
-async fn a_hook_is_not_asked_without_the_access_it_demands() {
-    let access = Access { ca_bundle: Some(CaBundle::Inline("pem".into())), ..Access::default() };
-    let spec = hook(Target::Url("https://me:secret@hooks.web/sync".into()), access);
-    let problem = Hook::of(&spec, &PathService::InProcess(Arc::new(Echo))).err().expect("no access");
-    assert_eq!(
-        problem.message,
-        "webhook URL `https://***@hooks.web/sync`: its `caBundle`, `clientTLS`, `authorization` or `basicAuth` can't be used"
-    );
 }

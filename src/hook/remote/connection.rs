@@ -7,7 +7,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,8 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+
+use crate::hook::access::tls;
 
 /// Connections are dropped after this time of rest; most servers and proxies close theirs after 60 s or more.
 const IDLE: Duration = Duration::from_secs(50);
@@ -40,6 +42,8 @@ type Driver = http1::Connection<TokioIo<Pin<Box<dyn Stream>>>, Full<Bytes>>;
 /// One open connection, used by one call at a time.
 pub(super) struct Connection {
     origin: Origin,
+    /// What it was opened with; another trust or identity needs another connection.
+    tls: Option<Arc<ClientConfig>>,
     sender: http1::SendRequest<Full<Bytes>>,
     driver: Pin<Box<Driver>>,
     rests_since: Instant,
@@ -55,6 +59,7 @@ impl Connection {
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
         Ok(Connection {
             origin: origin.clone(),
+            tls: tls.cloned(),
             sender,
             driver: Box::pin(driver),
             rests_since: Instant::now(),
@@ -151,35 +156,14 @@ impl Wake for Bell {
 async fn secure(
     origin: &Origin,
     socket: TcpStream,
-    tls: Option<&Arc<ClientConfig>>,
+    with: Option<&Arc<ClientConfig>>,
 ) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
     let name = ServerName::try_from(origin.host.clone()).map_err(io::Error::other)?;
-    let config = match tls {
+    let config = match with {
         Some(config) => config.clone(),
-        None => system_trust()?,
+        None => tls::system()?,
     };
     TlsConnector::from(config).connect(name, socket).await
-}
-
-/// Trust in the system's roots, read once.
-fn system_trust() -> io::Result<Arc<ClientConfig>> {
-    static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
-    if let Some(config) = CONFIG.get() {
-        return Ok(config.clone());
-    }
-    let mut roots = rustls::RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        let cause = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
-        return Err(io::Error::other(format!("no root certificate found on this system{cause}")));
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(CONFIG.get_or_init(|| Arc::new(config)).clone())
 }
 
 /// Connections at rest.
@@ -194,8 +178,8 @@ impl Pool {
     }
 
     /// The connection that was used last: the others grow old and go.
-    pub(super) fn take(&self, origin: &Origin) -> Option<Connection> {
-        while let Some(mut connection) = self.newest(origin) {
+    pub(super) fn take(&self, origin: &Origin, tls: Option<&Arc<ClientConfig>>) -> Option<Connection> {
+        while let Some(mut connection) = self.newest(origin, tls) {
             if connection.is_usable() {
                 return Some(connection);
             }
@@ -203,9 +187,13 @@ impl Pool {
         None
     }
 
-    fn newest(&self, origin: &Origin) -> Option<Connection> {
+    fn newest(&self, origin: &Origin, tls: Option<&Arc<ClientConfig>>) -> Option<Connection> {
+        let as_now = |connection: &Connection| match (&connection.tls, tls) {
+            (Some(known), Some(now)) => Arc::ptr_eq(known, now),
+            (known, now) => known.is_none() && now.is_none(),
+        };
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|connection| connection.rests_since.elapsed() < IDLE);
+        idle.retain(|connection| connection.rests_since.elapsed() < IDLE && as_now(connection));
         let index = idle.iter().rposition(|connection| connection.origin == *origin)?;
         Some(idle.remove(index))
     }

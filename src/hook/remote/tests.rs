@@ -1,7 +1,10 @@
+mod access;
+
 use std::io::Write;
 
 use futures::future::join_all;
 
+use super::connection::Origin;
 use super::server::{Act, Server, answer, answers, http};
 use super::*;
 use crate::hook::wire::answer::DesiredChild;
@@ -82,6 +85,8 @@ async fn a_user_in_the_url_becomes_a_header_and_is_never_shown() {
     assert!(headers.contains(&("host".into(), server.address.to_string())), "{headers:?}");
     let problem = Target::parse("http://me:secret@ho st/").unwrap_err();
     assert_eq!(problem.message, "webhook URL `http://***@ho st/`: not a URL (invalid uri character)");
+    let problem = Target::parse("h:secret@host/").unwrap_err();
+    assert_eq!(problem.message, "webhook URL `***@host/`: neither `http://` nor `https://`");
 }
 
 #[tokio::test]
@@ -406,61 +411,6 @@ async fn an_answer_before_the_whole_request_is_read_is_an_answer() {
     assert_eq!(refused(result), "413: too much");
 }
 
-/// A certificate for `localhost` with its authority, and a server that shows it.
-async fn secure_server() -> (Server, Arc<ClientConfig>) {
-    let authority_key = rcgen::KeyPair::generate().expect("a key");
-    let mut authority = rcgen::CertificateParams::new(Vec::new()).expect("no names");
-    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    let issuer = rcgen::CertifiedIssuer::self_signed(authority, authority_key).expect("a certificate");
-    let key = rcgen::KeyPair::generate().expect("a key");
-    let leaf = rcgen::CertificateParams::new(vec!["localhost".into()]).expect("a name");
-    let leaf = leaf.signed_by(&key, &issuer).expect("a certificate");
-
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let server = rustls::ServerConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .expect("the provider has TLS 1.2 and 1.3")
-        .with_no_client_auth()
-        .with_single_cert(vec![leaf.der().clone()], key.into())
-        .expect("the key fits");
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(issuer.der().clone()).expect("an authority");
-    let client = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("the provider has TLS 1.2 and 1.3")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let script = vec![answers(2, ok(NO_CHILDREN))];
-    (Server::start_tls(script, tokio_rustls::TlsAcceptor::from(Arc::new(server))).await, Arc::new(client))
-}
-
-#[tokio::test]
-async fn a_hook_is_reached_over_tls() {
-    let (server, trust) = secure_server().await;
-    let url = format!("https://localhost:{}/sync", server.address.port());
-    let settings = RemoteSettings { tls: Some(trust), url, ..settings(&server) };
-    let remote = Remote::new(settings).unwrap();
-    for _ in 0..2 {
-        assert_eq!(sync(&remote).await, Ok(Answer::default()));
-    }
-    assert_eq!(server.received()[1].connection, 0);
-}
-
-#[tokio::test]
-async fn a_hook_that_shows_an_unknown_certificate_is_not_asked() {
-    let (server, trust) = secure_server().await;
-    let url = format!("https://localhost:{}/sync", server.address.port());
-    let untrusting = Remote::new(RemoteSettings { url: url.clone(), ..settings(&server) }).unwrap();
-    let message = unavailable(sync(&untrusting).await);
-    assert!(message.starts_with(&format!("no connection to {}: ", &url[..url.len() - 5])), "{message}");
-    let misnamed = url.replace("localhost", "127.0.0.1");
-    let misnamed =
-        Remote::new(RemoteSettings { tls: Some(trust), url: misnamed, ..settings(&server) }).unwrap();
-    let message = unavailable(sync(&misnamed).await);
-    assert!(message.contains("certificate not valid for name"), "{message}");
-    assert!(server.received().is_empty());
-}
-
 #[test]
 fn a_url_is_taken_apart() {
     let target = Target::parse("https://[::1]:8443/a/b?c=d").unwrap();
@@ -488,6 +438,7 @@ fn a_location_is_read_from_where_it_was_given() {
         ("/x", "http://hooks:81/x"),
         ("x", "http://hooks:81/a/x"),
         ("?e=f", "http://hooks:81/a/b?e=f"),
+        ("/x?to=http://y", "http://hooks:81/x?to=http://y"),
         ("x#part", "http://hooks:81/a/x"),
     ] {
         assert_eq!(here.join(location).unwrap(), Target::parse(url).unwrap(), "{location}");
