@@ -67,7 +67,7 @@ pub(crate) struct Origin {
     pub parent: Key,
 }
 
-type Listener = Arc<dyn Fn(&Change, Option<&Origin>) + Send + Sync>;
+pub(super) type Listener = Arc<dyn Fn(&Change, Option<&Origin>) + Send + Sync>;
 
 /// Whose objects are kept with their bodies. Of all others only names and owners are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -78,10 +78,12 @@ pub(crate) enum Interest {
     ControlledBy { group: String, kind: String },
 }
 
-/// A kind under watch.
+/// A kind under watch, or one object of it.
 pub(crate) struct Kind {
     pub api_version: String,
     pub plural: String,
+    /// The one object that is looked at; all others are neither read nor known.
+    pub only: Option<Key>,
     managers: Managers,
     store: Mutex<Store>,
     state: watch::Sender<State>,
@@ -113,30 +115,36 @@ impl Drop for Kind {
     }
 }
 
-/// All kinds under watch, by apiVersion and plural.
+/// What is watched: a kind, by its apiVersion and plural, or one object of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Subject {
+    pub api_version: String,
+    pub plural: String,
+    pub only: Option<Key>,
+}
+
+/// All that is under watch.
 #[derive(Default)]
-pub(crate) struct Kinds(Mutex<HashMap<(String, String), Weak<Kind>>>);
+pub(crate) struct Kinds(Mutex<HashMap<Subject, Weak<Kind>>>);
 
 impl Kinds {
-    /// The kind, and its watch started with `start` when nobody else holds it.
+    /// The subject, and its watch started with `start` when nobody else holds it.
     pub(super) fn hold(
         &self,
-        api_version: &str,
-        plural: &str,
+        subject: Subject,
         managers: &Managers,
         (interest, listener): (Interest, Listener),
         start: impl FnOnce(Weak<Kind>) -> AbortHandle,
     ) -> Use {
         let mut kinds = lock(&self.0);
         kinds.retain(|_, kind| kind.strong_count() > 0);
-        let id = (api_version.to_string(), plural.to_string());
-        if let Some(kind) = kinds.get(&id).and_then(Weak::upgrade) {
+        if let Some(kind) = kinds.get(&subject).and_then(Weak::upgrade) {
             return kind.used(interest, listener);
         }
-        let kind = Arc::new(Kind::new(api_version, plural, managers));
+        let kind = Arc::new(Kind::new(subject.clone(), managers));
         let hold = kind.used(interest, listener);
         *lock(&kind.task) = Some(start(Arc::downgrade(&kind)));
-        kinds.insert(id, Arc::downgrade(&kind));
+        kinds.insert(subject, Arc::downgrade(&kind));
         hold
     }
 
@@ -147,10 +155,11 @@ impl Kinds {
 }
 
 impl Kind {
-    fn new(api_version: &str, plural: &str, managers: &Managers) -> Self {
+    fn new(subject: Subject, managers: &Managers) -> Self {
         Kind {
-            api_version: api_version.into(),
-            plural: plural.into(),
+            api_version: subject.api_version,
+            plural: subject.plural,
+            only: subject.only,
             managers: managers.clone(),
             store: Mutex::default(),
             state: watch::Sender::new(State::Starting),
@@ -172,6 +181,16 @@ impl Kind {
             self.relist.notify_one();
         }
         Use { kind: self.clone(), number }
+    }
+
+    /// The URI that lists or watches what is looked at.
+    pub(super) fn list_uri(&self, resource: &Resource, query: &str) -> String {
+        let Some(Key { namespace, name }) = &self.only else {
+            return format!("{}?{query}", resource.path("", None));
+        };
+        let path = resource.path(&in_percent(namespace), None);
+        // In this form a right to one object by its name is also a right to list and watch it.
+        format!("{path}?fieldSelector=metadata.name%3D{}&{query}", in_percent(name))
     }
 
     /// The resource, once it is listed and under watch.
@@ -301,6 +320,13 @@ impl Kind {
     fn store(&self) -> MutexGuard<'_, Store> {
         lock(&self.store)
     }
+}
+
+/// A text as part of a URI. Names that Kubernetes takes stay as they are.
+fn in_percent(text: &str) -> String {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-.".contains(byte);
+    let part = |byte: u8| if is_plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(part).collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

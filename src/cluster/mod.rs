@@ -19,9 +19,11 @@ use std::time::Duration;
 use kube::{Client, Config};
 use tokio::sync::Semaphore;
 
-use kind::{Interest, Kinds, Origin, Use};
+use kind::{Interest, Kinds, Listener, Origin, Subject, Use};
 use object::Managers;
 use store::Change;
+
+use crate::object::name::Key;
 
 /// More than this many requests at once gain nothing on an API server.
 const PLACES: usize = 32;
@@ -65,8 +67,26 @@ impl Cluster {
         interest: Interest,
         listener: impl Fn(&Change, Option<&Origin>) + Send + Sync + 'static,
     ) -> Use {
+        let subject = Subject { api_version: api_version.into(), plural: plural.into(), only: None };
+        self.hold(subject, interest, Arc::new(listener))
+    }
+
+    /// The same for one object, whether it is there or not. Nothing else of its kind is read.
+    pub(crate) fn watch_one(
+        &self,
+        api_version: &str,
+        plural: &str,
+        key: &Key,
+        listener: impl Fn(&Change, Option<&Origin>) + Send + Sync + 'static,
+    ) -> Use {
+        let only = Some(key.clone());
+        let subject = Subject { api_version: api_version.into(), plural: plural.into(), only };
+        self.hold(subject, Interest::All, Arc::new(listener))
+    }
+
+    fn hold(&self, subject: Subject, interest: Interest, listener: Listener) -> Use {
         let (client, idle) = (self.client.clone(), self.watch_idle);
-        self.kinds.hold(api_version, plural, &self.managers, (interest, Arc::new(listener)), |kind| {
+        self.kinds.hold(subject, &self.managers, (interest, listener), |kind| {
             tokio::spawn(watch::keep(watch::Source { client, kind, idle })).abort_handle()
         })
     }

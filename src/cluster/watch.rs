@@ -226,7 +226,10 @@ impl Stream<'_> {
                 self.fresh = Some(Vec::new());
             }
         }
-        let uri = format!("{}?{query}", self.resource.path("", None));
+        let uri = match self.source.kind.upgrade() {
+            Some(kind) => kind.list_uri(self.resource, &query),
+            None => return Err(Ended::Dropped),
+        };
         let request = Request::get(uri).body(Body::empty()).map_err(Error::from)?;
         let mut body = request::open(&self.source.client, request).await?;
         let Some(held) = self.source.kind.upgrade() else { return Err(Ended::Dropped) };
@@ -342,7 +345,10 @@ async fn list(source: &Source, resource: &Arc<Resource>) -> Result<String, Ended
     let mut objects = Vec::new();
     let mut next = String::new();
     loop {
-        let uri = format!("{}?limit={PAGE}{next}", resource.path("", None));
+        let uri = match source.kind.upgrade() {
+            Some(kind) => kind.list_uri(resource, &format!("limit={PAGE}{next}")),
+            None => return Err(Ended::Dropped),
+        };
         let request = Request::get(uri).body(Body::empty()).map_err(Error::from)?;
         let bytes = request::answer(&source.client, request).await?;
         let Some(kind) = source.kind.upgrade() else { return Err(Ended::Dropped) };

@@ -15,6 +15,7 @@ use crate::cluster::event::Recorder;
 use crate::cluster::kind::{Interest, Kind, Resource, State, Use};
 use crate::config::Definition;
 use crate::config::spec::ChildRule;
+use crate::controller::access::Access;
 use crate::controller::queue::{Next, Queue};
 use crate::controller::room::{ChildKind, Room};
 use crate::controller::visit;
@@ -102,6 +103,7 @@ impl Start {
         }
         let changes = self.changes.take();
         let hold = self.hold_parents(&definition);
+        let access = self.access();
         let resource = tokio::select! {
             resource = live(&definition.name, &hold.kind) => resource,
             () = ending.notify.notified() => return,
@@ -109,7 +111,7 @@ impl Start {
         let room = Arc::new(self.room(definition, &hold, resource));
         room.announce();
         tokio::select! {
-            () = room.children_seen() => {}
+            _ = async { tokio::join!(room.children_seen(), access.seen(&room.definition.name)) } => {}
             () = ending.notify.notified() => return,
         }
         let watchers = watch_states(&room);
@@ -125,10 +127,20 @@ impl Start {
             () = resync => {}
             () = watchers => {}
             () = follow_hooks(&room, changes) => {}
+            () = access.follow(&room) => {}
         }
         // The queue is closed: the workers end with the visits they are at.
         while workers.join_next().await.is_some() {}
         drop(hold);
+    }
+
+    /// What the hooks are reached with.
+    fn access(&self) -> Access {
+        let hooks = [("sync", &self.sync), ("finalize", &self.finalize)];
+        Access::watch(
+            &self.cluster,
+            hooks.into_iter().filter_map(|(call, hook)| Some((call, hook.as_ref()?))),
+        )
     }
 
     fn hold_parents(&self, definition: &Definition) -> Use {

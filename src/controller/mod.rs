@@ -2,6 +2,7 @@
 //!
 //! Knows the cluster through `cluster`, hooks through `hook`, and takes its decisions from `plan`.
 
+pub(crate) mod access;
 pub(crate) mod hosted;
 pub(crate) mod memory;
 pub(crate) mod queue;

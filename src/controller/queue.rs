@@ -80,6 +80,19 @@ impl Queue {
         self.wake.notify_one();
     }
 
+    /// Makes the retries of failed visits due now, since what they failed for may be mended.
+    pub(crate) fn hurry(&self) {
+        let mut state = self.lock();
+        let failed = state.entries.iter().filter(|(_, entry)| entry.failures > 0 && !entry.visiting);
+        let failed: Vec<Key> = failed.map(|(key, _)| key.clone()).collect();
+        let now = Instant::now();
+        for key in failed {
+            state.schedule(key, now);
+        }
+        drop(state);
+        self.wake.notify_one();
+    }
+
     /// The next key that is due; `None` once the queue is closed. `done` must follow.
     pub(crate) async fn next(&self) -> Option<Key> {
         loop {
@@ -305,6 +318,22 @@ mod tests {
         queue.done(&key("a"), Next::Backoff(Duration::from_secs(60)));
         assert!(queue.next().await.is_some());
         assert_eq!(before.elapsed(), Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn retries_can_be_hurried_and_nothing_else() {
+        let queue = Queue::new(LONGEST_RETRY);
+        for name in ["failed", "asked"] {
+            queue.add(key(name));
+        }
+        assert_eq!(ready(&queue).await.as_deref(), Some("failed"));
+        assert_eq!(ready(&queue).await.as_deref(), Some("asked"));
+        queue.done(&key("failed"), Next::Backoff(Duration::from_secs(60)));
+        queue.done(&key("asked"), Next::After(Duration::from_secs(60)));
+        assert_eq!(ready(&queue).await, None);
+        queue.hurry();
+        assert_eq!(ready(&queue).await.as_deref(), Some("failed"));
+        assert_eq!(ready(&queue).await, None);
     }
 
     #[tokio::test(start_paused = true)]

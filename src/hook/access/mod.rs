@@ -121,6 +121,11 @@ impl Admission {
         renewal
     }
 
+    /// Why the hook can't be called.
+    pub(crate) fn problem(&self) -> Option<Problem> {
+        self.state.load().pass.as_ref().err().cloned()
+    }
+
     pub(super) fn pass(&self) -> Result<Pass, Problem> {
         self.state.load().pass.clone()
     }
