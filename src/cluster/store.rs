@@ -3,6 +3,9 @@
 //! Three things feed it: the watch, a relist, and the answers to our own writes. An older version never
 //! replaces a newer one, so a visit never sees a state from before its own last write. While a write is
 //! under way, watch events of its object wait for the answer: the writer learns of its own write first.
+//!
+//! An answer holds whatever others wrote just before. Nobody was told of that as a change by others, so the watch
+//! event of it, which comes late, still is one: it is told from the echo of our own write by its version.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -33,6 +36,8 @@ pub(crate) struct Store {
     removed: HashSet<Box<str>>,
     /// Writes under way, with the events that wait for their answers.
     writing: HashMap<Key, Writing>,
+    /// Versions that our own writes made and the watch has not told yet.
+    echoes: HashMap<Key, Vec<Version>>,
     /// The newest version that the watch or a list has told.
     told: u64,
 }
@@ -81,7 +86,7 @@ impl Store {
             writing.waiting.push(event);
             return None;
         }
-        self.take_in(event)
+        self.hear(event)
     }
 
     /// Announces a write of `key`; `answered` must follow.
@@ -93,13 +98,16 @@ impl Store {
     /// changes that the waiting events still made.
     pub(crate) fn end_write(&mut self, key: &Key, answer: Option<Event>) -> (Option<Change>, Vec<Change>) {
         let own = answer.and_then(|event| self.take_in(event));
+        if let Some(Change { new: Some(object), .. }) = &own {
+            self.echoes.entry(key.clone()).or_default().push(object.version.clone());
+        }
         let Some(writing) = self.writing.get_mut(key) else { return (own, Vec::new()) };
         writing.writers -= 1;
         if writing.writers > 0 {
             return (own, Vec::new());
         }
         let waiting = self.writing.remove(key).map(|writing| writing.waiting).unwrap_or_default();
-        let others = waiting.into_iter().filter_map(|event| self.take_in(event)).collect();
+        let others = waiting.into_iter().filter_map(|event| self.hear(event)).collect();
         (own, others)
     }
 
@@ -127,6 +135,11 @@ impl Store {
             |object: Object| if went_back { self.replace(object) } else { self.watched(Event::Put(object)) };
         changes.extend(list.into_iter().filter_map(take));
         self.removed.clear();
+        // What the list holds will not be told again.
+        self.echoes.retain(|_, echoes| {
+            echoes.retain(|echo| !went_back && echo.newer_than(version));
+            !echoes.is_empty()
+        });
         changes
     }
 
@@ -134,6 +147,29 @@ impl Store {
     pub(crate) fn vanished(&mut self) -> Vec<Change> {
         let keys: Vec<Key> = self.objects.keys().cloned().collect();
         keys.iter().filter_map(|key| self.remove(key)).collect()
+    }
+
+    /// Takes in a watch event that waits for nothing. One that an answer has overtaken still tells of a change.
+    fn hear(&mut self, event: Event) -> Option<Change> {
+        let Event::Put(object) = &event else { return self.take_in(event) };
+        let ours = self.is_echo(object);
+        let known = self.objects.get(&object.key);
+        let overtaken = known.filter(|known| !ours && known.version.newer_than(&object.version)).cloned();
+        let gone = self.removed.contains(&object.uid);
+        let change = self.take_in(event);
+        change.or_else(|| Some(Change { old: None, new: Some(overtaken.filter(|_| !gone)?) }))
+    }
+
+    /// Whether an event tells of our own write, which it does once.
+    fn is_echo(&mut self, object: &Object) -> bool {
+        let Some(echoes) = self.echoes.get_mut(&object.key) else { return false };
+        let before = echoes.len();
+        echoes.retain(|version| *version != object.version);
+        let found = echoes.len() < before;
+        if echoes.is_empty() {
+            self.echoes.remove(&object.key);
+        }
+        found
     }
 
     fn take_in(&mut self, event: Event) -> Option<Change> {
@@ -177,6 +213,7 @@ impl Store {
 
     fn remove(&mut self, key: &Key) -> Option<Change> {
         let old = self.objects.remove(key)?;
+        self.echoes.remove(key);
         self.unindex(&old);
         Some(Change { old: Some(old), new: None })
     }
@@ -234,7 +271,8 @@ mod tests {
         store.begin_write(&key("a"));
         let (own, _) = store.end_write(&key("a"), Some(Event::Put(object("a", "1", 7))));
         assert!(own.is_some());
-        assert!(store.watched(Event::Put(object("a", "1", 6))).is_none());
+        store.watched(Event::Put(object("a", "1", 6)));
+        assert_eq!(store.get(&key("a")).expect("it is there").version, Version::Number(7));
         assert!(store.watched(Event::Put(object("a", "1", 7))).is_none());
         assert!(store.watched(Event::Put(object("a", "1", 8))).is_some());
     }
@@ -247,6 +285,28 @@ mod tests {
         let (own, others) = store.end_write(&key("a"), Some(Event::Put(object("a", "1", 7))));
         assert!(own.is_some());
         assert!(others.is_empty());
+    }
+
+    #[test]
+    fn change_that_our_answer_overtook_is_still_told() {
+        let mut store = Store::default();
+        store.watched(Event::Put(object("a", "1", 5)));
+        // Ours is version 7; 6 is by someone else, and its event comes during our write or after it.
+        store.begin_write(&key("a"));
+        store.watched(Event::Put(object("a", "1", 6)));
+        let (_, others) = store.end_write(&key("a"), Some(Event::Put(object("a", "1", 7))));
+        assert_eq!(others.len(), 1);
+        assert_eq!(others[0].new.as_ref().expect("it is there").version, Version::Number(7), "as it is now");
+        assert!(store.watched(Event::Put(object("a", "1", 7))).is_none(), "our own");
+
+        store.begin_write(&key("a"));
+        store.end_write(&key("a"), Some(Event::Put(object("a", "1", 9))));
+        store.begin_write(&key("a"));
+        store.end_write(&key("a"), Some(Event::Put(object("a", "1", 10))));
+        assert!(store.watched(Event::Put(object("a", "1", 8))).is_some());
+        assert!(store.watched(Event::Put(object("a", "1", 9))).is_none(), "our own");
+        assert!(store.watched(Event::Put(object("a", "1", 10))).is_none(), "our own");
+        assert!(store.echoes.is_empty());
     }
 
     #[test]
