@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use crate::controller::undeclared::Unfit;
 use crate::object::name::Key;
 use crate::plan;
 
@@ -26,6 +27,8 @@ pub(crate) struct Memory {
     repairs: HashMap<(usize, Key), Repairs>,
     /// The status that was written, and what the server left different.
     pub status: Option<Written>,
+    /// Values in the last status that the server did not take.
+    pub unfit: Unfit,
     /// Visits in a row that ended with writes nobody has looked at.
     unsettled: u32,
     /// Since when the finalize hook gives no usable answer.
@@ -54,6 +57,7 @@ impl Memory {
             refused_since: None,
             repairs: HashMap::new(),
             status: None,
+            unfit: Unfit::default(),
             unsettled: 0,
             finalize_fails_since: None,
         }

@@ -14,7 +14,6 @@ mod tests;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tracing::{debug, info, warn};
 
@@ -28,7 +27,7 @@ use crate::controller::queue::Next;
 use crate::controller::room::{CONTROLLER_UID, Room, own_selector};
 use crate::controller::visit::act::Acted;
 use crate::controller::visit::claim::{Claimed, Missing};
-use crate::controller::visit::status::Note;
+use crate::controller::visit::status::{Note, Said};
 use crate::hook::Hook;
 use crate::hook::origin::Origin;
 use crate::hook::wire::answer::Answer;
@@ -385,13 +384,13 @@ impl Visit<'_> {
             Ended::Waiting(note) | Ended::Retry(note) | Ended::Stuck(note) => Some(note),
             Ended::Done | Ended::Changed => None,
         };
-        let status =
-            status::compose(conclusion.status.take(), parent, self.generation, said, Timestamp::now());
-        match status::write(self.room, self.writer, parent, &mut self.memory, status).await {
-            Ok(undeclared) if undeclared.is_empty() => {}
-            Ok(undeclared) => {
-                let message = format!("status fields refused: {}", undeclared.join("; "));
-                conclusion.ended = Ended::Stuck(note("StatusRefused", message));
+        let said = Said { answered: conclusion.status.take(), generation: self.generation, note: said };
+        match status::write(self.room, self.writer, parent, &mut self.memory, said).await {
+            Ok(None) => {}
+            Ok(Some(refusal)) => {
+                if conclusion.ended == Ended::Done {
+                    conclusion.ended = Ended::Stuck(refusal);
+                }
             }
             Err(error) => {
                 conclusion.retry_after = conclusion.retry_after.max(error.retry_after());

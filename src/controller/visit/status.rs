@@ -6,7 +6,6 @@ use std::hash::{DefaultHasher, Hasher};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use tracing::warn;
 
 use crate::cluster::object::Object;
 use crate::cluster::request::Error;
@@ -22,8 +21,8 @@ use crate::plan::refusal::Verdict;
 
 /// The condition by which the controller itself speaks on a parent. Hooks cannot set it.
 pub(crate) const SYNCED: &str = "Synced";
-/// More undeclared fields than this are no oversight.
-const MOST_UNDECLARED: usize = 20;
+/// More refused fields than this are no oversight.
+const MOST_REFUSED: usize = 20;
 
 /// What the controller has to say on a parent: `Synced` is `False`, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,26 +86,37 @@ fn put_condition(
     }
 }
 
+/// What a visit has to say on its parent.
+pub(crate) struct Said<'a> {
+    pub answered: Option<Map<String, Value>>,
+    /// The generation that it is said of.
+    pub generation: i64,
+    pub note: Option<&'a Note>,
+}
+
 /// Writes the status if anything about it is to change.
+///
+/// A field that the server refuses is left out. The note that says so comes back, and stands in the condition where
+/// the visit has nothing else to say.
 pub(crate) async fn write(
     room: &Room,
     writer: &Writer<'_>,
     parent: &Object,
     memory: &mut Memory,
-    mut status: Map<String, Value>,
-) -> Result<Vec<String>, Error> {
+    said: Said<'_>,
+) -> Result<Option<Note>, Error> {
     if !room.parent_resource.has_status {
-        return Ok(Vec::new());
+        return Ok(None);
     }
-    let mut undeclared = Vec::new();
+    let now = Timestamp::now();
+    let mut refused = 0;
     loop {
-        lock(room).cut(&mut status);
-        let gvk = &room.parent_resource.gvk;
-        let wanted = body(gvk, &status);
+        let (mut status, refusal) = fitting(room, parent, memory, &said, now);
+        let wanted = body(&room.parent_resource.gvk, &status);
         let digest = digest(&wanted["status"]);
         let left = left_over(parent, &wanted);
         if left.is_none_or(|left| memory.status == Some(Written { wanted: digest, left })) {
-            return Ok(undeclared);
+            return Ok(refusal);
         }
         let mut sent = wanted.clone();
         sent.insert("metadata".into(), metadata(parent));
@@ -116,25 +126,49 @@ pub(crate) async fn write(
                 let after = room.parents.get(&parent.key);
                 let left = after.and_then(|after| left_over(&after, &wanted));
                 memory.status = left.map(|left| Written { wanted: digest, left });
-                return Ok(undeclared);
+                return Ok(refusal);
             }
-            Err(error) if error.is(404) => return Ok(undeclared),
+            Err(error) if error.is(404) => return Ok(refusal),
             Err(error) => {
-                let path = refused_path(&error).filter(|_| undeclared.len() < MOST_UNDECLARED);
+                let path = refused_path(&error).filter(|_| refused < MOST_REFUSED);
                 let Some(path) = path.filter(|path| remove(&mut status, path)) else { return Err(error) };
-                lock(room).note(&path);
-                if !is_ours(&path) {
-                    warn!(controller = room.definition.name, parent = %parent.key, path, %error, "status field refused");
-                    undeclared.push(verdict(&error).1);
-                }
+                refused += 1;
+                learn(room, memory, &said, path, verdict(&error).1);
             }
         }
     }
 }
 
-/// What the controller adds by itself is left out without a word where the schema has no place for it.
-fn is_ours(path: &str) -> bool {
-    matches!(path, "status.observedGeneration" | "status.conditions")
+/// The status without what the server is known to refuse, and what to say of that.
+fn fitting(
+    room: &Room,
+    parent: &Object,
+    memory: &Memory,
+    said: &Said,
+    now: Timestamp,
+) -> (Map<String, Value>, Option<Note>) {
+    let mut answered = said.answered.clone();
+    let mut words = Vec::new();
+    if let (Some(status), Some(whole)) = (&mut answered, &said.answered) {
+        words.extend(lock(room).cut(status));
+        words.extend(memory.unfit.cut(whole, status));
+    }
+    let message = format!("status fields refused: {}", words.join("; "));
+    let refusal = (!words.is_empty()).then_some(Note { reason: "StatusRefused", message });
+    let mut status = compose(answered, parent, said.generation, said.note.or(refusal.as_ref()), now);
+    // What is added here may have no place in the schema either.
+    lock(room).cut(&mut status);
+    (status, refusal)
+}
+
+/// A field that the schema lacks is left out of every parent's status, a value that it forbids of this one alone.
+fn learn(room: &Room, memory: &mut Memory, said: &Said, path: String, words: String) {
+    match &said.answered {
+        Some(answered) if !words.contains("field not declared in schema") => {
+            memory.unfit.note(answered, path, words);
+        }
+        _ => lock(room).note(path, words),
+    }
 }
 
 fn left_over(parent: &Object, wanted: &Map<String, Value>) -> Option<u64> {
