@@ -43,6 +43,8 @@ const ROUNDS: usize = 3;
 const CACHE: Duration = Duration::from_millis(200);
 /// A stuck parent is visited again after this time, in case what it is stuck on has changed unseen.
 const STUCK: Duration = Duration::from_secs(300);
+/// A finalize hook that cannot be used is asked again after this time, while there is patience.
+const FINALIZE_AGAIN: Duration = Duration::from_secs(10);
 /// A kind that is not there yet wakes its parents when it comes; this is for all else that is waited for.
 const WAIT: Duration = Duration::from_secs(10);
 
@@ -306,12 +308,18 @@ impl Visit<'_> {
     ) -> Result<Conclusion, Error> {
         let call = if situation.finalizing { Call::Finalize } else { Call::Sync }.name();
         let (ended, retry_after) = match failure {
-            Failure::Refused(problem) => {
-                if situation.finalizing && situation.parent.deleting && self.patience_is_over() {
+            Failure::Refused(problem) if situation.finalizing && situation.parent.deleting => {
+                let left = self.patience_left();
+                if left.is_zero() {
                     return self
                         .let_go(&situation.parent, &format!("its finalize hook cannot be used: {problem}"))
                         .await;
                 }
+                let ended = Ended::Stuck(note("HookRefused", format!("{call}: {problem}")));
+                let resync_after = Some(left.min(FINALIZE_AGAIN));
+                return Ok(Conclusion { resync_after, ..Conclusion::new(ended) });
+            }
+            Failure::Refused(problem) => {
                 let message = format!("{call}: {problem}");
                 // A hook cannot know a kind that is not there: it is expected to fail until the kind comes.
                 match claimed.missing.first() {
@@ -344,9 +352,10 @@ impl Visit<'_> {
         matches!(hook, Some(Hook::Remote(_)))
     }
 
-    fn patience_is_over(&mut self) -> bool {
+    /// For how long the finalize hook may still hold up the deletion.
+    fn patience_left(&mut self) -> Duration {
         let since = *self.memory.finalize_fails_since.get_or_insert_with(Instant::now);
-        since.elapsed() >= self.room.settings.finalize_patience
+        self.room.settings.finalize_patience.saturating_sub(since.elapsed())
     }
 
     /// Takes the finalizer off although the hook has not finalized, and says so.
