@@ -227,7 +227,7 @@ fn change_of_an_immutable_field_is_refused_once_and_named() {
     assert_eq!(
         message,
         format!(
-            "applying ConfigMap {}/a: data: Forbidden: field is immutable when `immutable` is set",
+            "applying ConfigMap {}/a: data: Forbidden: field is immutable when `immutable` is set (to be changed: `data.key` is `\"1\"`, wanted `\"2\"`)",
             lab.namespace
         )
     );

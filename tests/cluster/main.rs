@@ -3,7 +3,12 @@
 mod answers;
 mod changing;
 mod creating;
+mod definitions;
+mod deletion;
 mod foreign;
+mod kinds;
+mod ownership;
 mod status;
-#[allow(dead_code)]
+mod strategies;
 mod support;
+mod timing;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::hook::{Hook, Reply};
-use crate::support::lab::{Lab, SILENCE};
+use crate::support::lab::{Lab, SILENCE, synced};
 use crate::support::objects::config_map;
 
 // B83
@@ -47,6 +47,40 @@ fn kind_without_a_status_subresource_gets_children_and_no_status() {
     assert_eq!(hook.count(), 2);
     assert_eq!(lab.get(&lab.thing("t"))["status"], Value::Null);
     assert!(controller.log().contains("parent kind has no status subresource"));
+}
+
+// B82
+#[test]
+fn status_field_that_the_schema_lacks_is_named_and_the_others_are_written() {
+    let lab = Lab::bare("schema");
+    let mut crd = lab.kind("things", "Thing");
+    let conditions = json!({"type": "array", "items": {
+        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+    }});
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"] = json!({
+        "type": "object", "properties": {"count": {"type": "integer"}, "conditions": conditions},
+    });
+    lab.define_kind(&crd);
+    let hook = Hook::from_spec();
+    let _controller = lab.run(&lab.definition().sync(&hook));
+    lab.add_thing("t", json!({"status": {"phase": "Ready", "count": 1}}));
+    let message = lab.wait_refused(&lab.thing("t"), "StatusRefused");
+    assert_eq!(message, "status fields refused: status.phase: field not declared in schema");
+    assert_eq!(lab.get(&lab.thing("t"))["status"]["count"], 1);
+    lab.expect_silence(&hook, SILENCE);
+    lab.merge(&lab.thing("t"), json!({"spec": {"status": {"phase": null, "count": "two"}}}));
+    let what = "the other refusal is shown";
+    let thing = lab.wait(&lab.thing("t"), what, |thing| {
+        synced(thing).is_some_and(|condition| condition["observedGeneration"] == 2)
+    });
+    assert_eq!(
+        synced(&thing).unwrap()["message"],
+        "status fields refused: status.count: expected numeric (int or float), got string"
+    );
+    lab.expect_silence(&hook, SILENCE);
+    lab.merge(&lab.thing("t"), json!({"spec": {"status": {"count": 2}}}));
+    let thing = lab.wait_synced(&lab.thing("t"));
+    assert_eq!(thing["status"], json!({"count": 2}));
 }
 
 // B81

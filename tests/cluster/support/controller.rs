@@ -49,10 +49,6 @@ impl Controller {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    pub fn is_running(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
-    }
-
     fn end(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -310,18 +310,6 @@ impl Lab {
         audit.events.extend(ours.filter_map(|line| serde_json::from_str(line).ok()));
     }
 
-    /// Waits until exactly these writes were made, in any order.
-    #[track_caller]
-    pub fn wait_writes(&self, expected: &[&str]) {
-        let mut expected = expected.to_vec();
-        expected.sort();
-        wait_until(SOON, &format!("the writes are {expected:?}"), || {
-            let mut writes = self.writes();
-            writes.sort();
-            if writes == expected { Ok(()) } else { Err(format!("{writes:?}")) }
-        });
-    }
-
     /// Waits until the controller has done nothing for a second, then watches that nothing happens for `time`.
     #[track_caller]
     pub fn expect_silence(&self, hook: &Hook, time: Duration) {

@@ -1,0 +1,164 @@
+//! Where definitions and templates come from, and what becomes of the parents when these change.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+
+use crate::support::hook::Hook;
+use crate::support::lab::{Lab, SILENCE};
+use crate::support::objects::config_map;
+
+#[test]
+fn edited_file_of_definitions_is_taken_up_and_a_broken_one_is_not() {
+    let lab = Lab::new("edited");
+    let (first, second) = (Hook::from_spec(), Hook::from_spec());
+    let controller = lab.run(&lab.definition().config_maps().sync(&first));
+    lab.add_thing("t", json!({"children": [config_map("a", "1")]}));
+    lab.wait_synced(&lab.thing("t"));
+    let file = lab.folder.path().join("controllers.yaml");
+    let broken = fs::read_to_string(&file).unwrap().replace("childResources", "childResource");
+    fs::write(&file, broken).unwrap();
+    lab.wait_until("the log tells of it", || controller.log().contains("definition refused"));
+    lab.merge(&lab.thing("t"), json!({"spec": {"children": [config_map("a", "2")]}}));
+    lab.wait(&lab.config_map("a"), "the last good one still works", |child| child["data"]["key"] == "2");
+    lab.wait_quiet(&first, SILENCE);
+    let calls = first.count();
+    lab.write_definitions(&[&lab.definition().config_maps().sync(&second)]);
+    lab.wait_until("the new hook is called", || second.count() > 0);
+    lab.merge(&lab.thing("t"), json!({"spec": {"children": [config_map("a", "3")]}}));
+    lab.wait(&lab.config_map("a"), "the new one works", |child| child["data"]["key"] == "3");
+    assert_eq!(first.count(), calls);
+}
+
+const TEMPLATE: &str = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ parent.metadata.name }}}
+data: {version: one, from: {{ parent.spec.from }}}
+---
+status: {version: one}
+";
+
+// B34
+#[test]
+fn edited_template_reaches_every_parent_and_a_broken_one_reaches_none() {
+    let lab = Lab::new("templates");
+    // As a ConfigMap volume has it: files are links into a folder that a link names.
+    let volume = lab.folder.path().join("hooks");
+    let write = |revision: &str, text: &str| {
+        fs::create_dir_all(volume.join(revision).join("shelf")).unwrap();
+        fs::write(volume.join(revision).join("shelf/sync.yaml"), text).unwrap();
+        symlink(revision, volume.join("..new")).unwrap();
+        fs::rename(volume.join("..new"), volume.join("..data")).unwrap();
+    };
+    write("..one", TEMPLATE);
+    symlink("..data/shelf", volume.join("shelf")).unwrap();
+    let definition = lab.definition().config_maps();
+    let hook = json!({"webhook": {"path": "/shelf/sync"}});
+    let controller = lab.run(&definition.with("/spec/hooks/sync", hook));
+    for name in ["a", "b", "c"] {
+        lab.add_thing(name, json!({"from": name}));
+        lab.wait(&lab.thing(name), "the status is there", |thing| thing["status"]["version"] == "one");
+    }
+    assert_eq!(lab.get(&lab.config_map("a"))["data"], json!({"version": "one", "from": "a"}));
+
+    write("..two", "status: {{ parent.spec.from");
+    lab.wait_until("the log tells of it", || controller.log().contains("sync.yaml:1"));
+    lab.merge(&lab.thing("a"), json!({"spec": {"from": "z"}}));
+    lab.wait(&lab.config_map("a"), "the old one still answers", |map| map["data"]["from"] == "z");
+
+    write("..three", &TEMPLATE.replace("one", "three"));
+    for name in ["a", "b", "c"] {
+        lab.wait(&lab.thing(name), "the new one answers", |thing| thing["status"]["version"] == "three");
+        assert_eq!(lab.get(&lab.config_map(name))["data"]["version"], "three");
+    }
+
+    // What is wrong only for some parents is told on those.
+    write("..four", &TEMPLATE.replace("parent.spec.from", "parent.spec.form"));
+    let message = lab.wait_refused(&lab.thing("b"), "HookRefused");
+    assert_eq!(
+        message,
+        "sync: hooks/shelf/sync.yaml:4:31: `parent.spec.form` is absent; hint: did you mean `from`?"
+    );
+    assert_eq!(lab.get(&lab.config_map("b"))["data"], json!({"version": "three", "from": "b"}));
+}
+
+#[test]
+fn definition_in_the_cluster_is_run_changed_and_stopped() {
+    let lab = Lab::new("incluster");
+    let hook = Hook::from_spec();
+    let controller = lab.start(&[]);
+    let definition = lab.definition().config_maps().sync(&hook);
+    lab.add_definition(&definition);
+    lab.add_thing("t", json!({"children": [config_map("a", "1")]}));
+    lab.wait(&lab.config_map("a"), "the child is made", |_| true);
+    lab.wait_synced(&lab.thing("t"));
+    lab.wait_quiet(&hook, SILENCE);
+    let calls = hook.calls();
+    let live = lab.get(&definition.path());
+    assert_eq!(calls[0].request["controller"]["metadata"]["uid"], live["metadata"]["uid"]);
+
+    // Metadata alone restarts nothing.
+    lab.merge(&definition.path(), json!({"metadata": {"annotations": {"a": "b"}}}));
+    lab.expect_silence(&hook, SILENCE);
+    lab.merge(&definition.path(), json!({"spec": {"resyncPeriodSeconds": 1}}));
+    lab.wait_until("it is visited each second", || hook.count() >= calls.len() + 4);
+
+    lab.plane.delete(&definition.path());
+    lab.wait_until("it has stopped", || controller.log().contains("controller stopping"));
+    lab.expect_silence(&hook, SILENCE);
+    lab.get(&lab.config_map("a"));
+}
+
+#[test]
+fn definition_with_other_labels_is_not_ours() {
+    let lab = Lab::new("labels");
+    let hook = Hook::from_spec();
+    let _controller = lab.start(&[]);
+    let other = lab.definition().config_maps().sync(&hook);
+    lab.add_definition(&other.clone().with("/metadata/labels", json!({"lab": "none"})));
+    lab.add_thing("t", json!({}));
+    lab.expect_silence(&hook, SILENCE);
+    lab.merge(&other.path(), json!({"metadata": {"labels": {"lab": lab.namespace}}}));
+    lab.wait_synced(&lab.thing("t"));
+    assert_ne!(hook.count(), 0);
+}
+
+// B95
+#[test]
+fn parents_that_are_children_are_made_and_finalized_in_order() {
+    let lab = Lab::new("nested");
+    lab.define_kind(&lab.kind("parts", "Part"));
+    let (outer, inner) = (Hook::from_spec(), Hook::from_spec());
+    outer.set(|call| {
+        let mut answer = crate::support::hook::from_spec(call);
+        let parts = call.request["children"].as_object().unwrap().values();
+        let parts = parts.filter_map(Value::as_object).flatten();
+        let ready = parts.filter(|(_, part)| part["status"]["ready"] == true).count();
+        answer["status"] = json!({"ready": ready});
+        answer
+    });
+    let first = lab.definition().child(&lab.api_version(), "parts", "InPlace").sync(&outer).finalize(&outer);
+    let second = lab.definition().named(&format!("{}-parts", lab.namespace)).config_maps();
+    let second = second.with("/spec/parentResource/resource", json!("parts")).sync(&inner).finalize(&inner);
+    lab.write_definitions(&[&first, &second]);
+    let _controller = lab.start(&[]);
+    let part = json!({
+        "apiVersion": lab.api_version(), "kind": "Part", "metadata": {"name": "p"},
+        "spec": {"children": [config_map("a", "1")], "status": {"ready": true}},
+    });
+    lab.add_thing("t", json!({"children": [part]}));
+    lab.wait(&lab.thing("t"), "it sees its part's status", |thing| thing["status"]["ready"] == 1);
+    lab.get(&lab.config_map("a"));
+
+    lab.plane.delete(&lab.thing("t"));
+    lab.wait_gone(&lab.thing("t"));
+    assert!(lab.plane.get(&lab.path(&lab.api_version(), "parts", "p")).is_none(), "the part went first");
+    assert!(lab.plane.get(&lab.config_map("a")).is_none(), "and what it needed went before it");
+    let ended = |hook: &Hook| {
+        let calls = hook.calls();
+        calls.iter().rfind(|call| call.hook == "finalize").expect("it was finalized").at
+    };
+    assert!(ended(&inner) <= ended(&outer));
+}
