@@ -10,7 +10,7 @@ use minijinja::{Error, State};
 use serde_json::Value as Json;
 
 use crate::problem::nearest;
-use crate::template::fault::{Fault, Subject};
+use crate::template::fault::{Fault, Guarded, Subject};
 
 /// A map or a list inside the JSON that a render was given.
 #[derive(Clone)]
@@ -38,7 +38,10 @@ struct Step {
 
 #[derive(Clone)]
 enum Key {
+    /// After a dot.
     Field(String),
+    /// In brackets: the author wrote it, or a value did.
+    Item(String),
     Index(usize),
 }
 
@@ -91,7 +94,10 @@ impl Data {
 
     /// The value under `name`, or absence.
     pub(in crate::template) fn field(&self, name: &str) -> Value {
-        let key = Key::Field(name.to_string());
+        self.at(name, Key::Field(name.to_string()))
+    }
+
+    fn at(&self, name: &str, key: Key) -> Value {
         match self.json() {
             Json::Object(map) if map.contains_key(name) => self.step(key).value(),
             _ => self.absent(key),
@@ -135,7 +141,7 @@ impl Path {
         let Some(step) = &self.0 else { return root };
         let above = step.above.of(root);
         match &step.key {
-            Key::Field(name) => &above[name.as_str()],
+            Key::Field(name) | Key::Item(name) => &above[name.as_str()],
             Key::Index(index) => &above[*index],
         }
     }
@@ -152,8 +158,8 @@ impl Key {
     fn shown(&self) -> String {
         match self {
             Key::Index(index) => format!("[{index}]"),
-            Key::Field(name) if is_name(name) => format!(".{name}"),
-            Key::Field(name) => format!("[{name:?}]"),
+            Key::Field(name) | Key::Item(name) if is_name(name) => format!(".{name}"),
+            Key::Field(name) | Key::Item(name) => format!("[{name:?}]"),
         }
     }
 }
@@ -172,11 +178,11 @@ impl Object for Data {
 
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         if let Some(name) = key.as_str() {
-            return Some(self.field(name));
+            return Some(self.at(name, Key::Item(name.to_string())));
         }
         match key.as_usize() {
             Some(index) => Some(self.item(index)),
-            None => Some(self.absent(Key::Field(key.to_string()))),
+            None => Some(self.absent(Key::Item(key.to_string()))),
         }
     }
 
@@ -211,7 +217,15 @@ impl Absent {
         match &self.0 {
             Lookup::Field { container, key } => {
                 let path = container.shown() + &key.shown();
-                Fault::new(format!("`{path}` is absent")).hint(field_hint(container, key))
+                let mut fault = Fault::new(format!("`{path}` is absent")).hint(field_hint(container, key));
+                let word = match key {
+                    Key::Field(_) => return fault,
+                    Key::Item(name) => name.clone(),
+                    Key::Index(index) => index.to_string(),
+                };
+                fault.guarded =
+                    Some(Guarded { word, message: format!("`{}[…]` is absent", container.shown()) });
+                fault
             }
             Lookup::Call { text, wanted, names } => {
                 let hint = match nearest(wanted, names.iter().map(String::as_str)) {
@@ -229,10 +243,10 @@ fn field_hint(container: &Data, key: &Key) -> String {
     let known = container.keys();
     match (container.json(), key) {
         (Json::Array(items), Key::Index(_)) => format!("the list has {}", count(items.len(), "item")),
-        (Json::Array(_), Key::Field(_)) => {
+        (Json::Array(_), Key::Field(_) | Key::Item(_)) => {
             format!("`{}` is a list; take one item, or loop over it", container.shown())
         }
-        (_, Key::Field(name)) if nearest(name, known.iter().copied()).is_some() => {
+        (_, Key::Field(name) | Key::Item(name)) if nearest(name, known.iter().copied()).is_some() => {
             format!("did you mean `{}`?", nearest(name, known.iter().copied()).unwrap_or_default())
         }
         _ if known.is_empty() => {

@@ -14,6 +14,14 @@ pub(in crate::template) struct Fault {
     pub expected: Option<String>,
     pub hint: Option<String>,
     pub subject: Subject,
+    pub guarded: Option<Guarded>,
+}
+
+/// A word of the message that may be a value, and what is said instead unless the author wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::template) struct Guarded {
+    pub word: String,
+    pub message: String,
 }
 
 /// What of the call or expression is at fault: the caret goes there.
@@ -73,6 +81,14 @@ impl Fault {
             Some(fault) => Fault { subject, ..fault.clone() }.into(),
             None => error,
         }
+    }
+
+    /// Takes a word out of the message that the author's text does not have: it comes from data.
+    pub(in crate::template) fn without_values(mut self, text: &str) -> Self {
+        if let Some(guarded) = self.guarded.take().filter(|guarded| !text.contains(&guarded.word)) {
+            self.message = guarded.message;
+        }
+        self
     }
 
     /// The same, ready to be given a place.

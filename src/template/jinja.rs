@@ -355,8 +355,7 @@ fn range(args: Rest<ValueOrKwargs>) -> Result<Value, Error> {
     let length = (end as i128 - start as i128) / step as i128;
     if length > LONGEST_RANGE {
         return Err(Fault::new("`range` makes too long a list")
-            .found(length.to_string())
-            .expected(format!("at most {LONGEST_RANGE}"))
+            .expected(format!("at most {LONGEST_RANGE} numbers"))
             .into());
     }
     functions::range(start, Some(end), Some(step))

@@ -93,7 +93,7 @@ impl Library {
             };
             let values = std::mem::take(&mut *run.values());
             let read = yaml::read_stream(&text, &limits, Some(&Values(&values)));
-            let read = read.map_err(|trouble| origin.problem(trouble))?;
+            let read = read.map_err(|trouble| origin.problem(*trouble))?;
             let origin: Arc<dyn Origin> = Arc::new(origin);
             documents.extend(
                 read.into_iter().map(|(value, nodes)| Document {
@@ -301,8 +301,10 @@ impl Rendered {
     }
 
     fn problem(&self, trouble: Trouble) -> Problem {
-        let problem = trouble.fault.into_problem();
-        let Some((file, source, range)) = self.source(trouble.range.start) else { return problem };
+        let Some((file, source, range)) = self.source(trouble.range.start) else {
+            return trouble.fault.without_values("").into_problem();
+        };
+        let problem = trouble.fault.without_values(&source.text).into_problem();
         let end = if range.is_empty() { range.start + trouble.range.len() } else { range.end };
         let range = range.start..yaml::floor(&source.text, end);
         let problem = report::at(&self.files, file, source, range, problem);

@@ -31,7 +31,7 @@ pub(in crate::template) fn problem(files: &Files, error: &Error) -> Problem {
     let cause = chain.last().copied().unwrap_or(error);
     let Some(first) = spots.first() else { return fault_of(cause, "", files).into_problem() };
     let text = first.source.text.get(first.range.clone()).unwrap_or_default();
-    let fault = fault_of(cause, text, files);
+    let fault = fault_of(cause, text, files).without_values(&first.source.text);
     let range = subject(first, &fault, cause).unwrap_or_else(|| first.range.clone());
     let mut problem = at(files, first.file, first.source, range, fault.into_problem());
     problem.trail = trail(files, &spots);
@@ -192,7 +192,11 @@ const SAY_OTHERWISE: &str = "where it may be missing, write `| default(…)`";
 
 fn missing_file(detail: &str, files: &Files) -> Fault {
     let name = detail.split(['"', '\'']).nth(1).unwrap_or_default();
-    unknown_file(name, files)
+    let like_a_path = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    match name.chars().all(like_a_path) && name.len() <= 100 {
+        true => unknown_file(name, files),
+        false => Fault::new("there is no such file"),
+    }
 }
 
 pub(in crate::template) fn unknown_file(name: &str, files: &Files) -> Fault {

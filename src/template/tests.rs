@@ -1,6 +1,8 @@
 mod budget;
 mod language;
+mod secrets;
 mod speed;
+mod steady;
 mod values;
 
 use std::fs;

@@ -148,7 +148,8 @@ impl Places {
 /// Reads a stream of documents; empty ones are left out. `file` is how places call the text.
 pub(crate) fn read(file: &str, text: &str) -> Result<Vec<Document>, Problem> {
     let origin = Arc::new(Text { file: file.to_string(), text: text.to_string() });
-    let documents = read_stream(text, &Limits::default(), None).map_err(|trouble| origin.problem(trouble))?;
+    let documents =
+        read_stream(text, &Limits::default(), None).map_err(|trouble| origin.problem(*trouble))?;
     Ok(documents
         .into_iter()
         .map(|(value, nodes)| Document { value, places: Places::new(nodes.into(), origin.clone()) })

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput, Tag};
+use serde_json::map::Entry;
 use serde_json::{Map, Value as Json};
 
 use super::scalar::{NotJson, resolve};
@@ -17,7 +18,7 @@ pub(in crate::template) fn read_stream(
     text: &str,
     limits: &Limits,
     fill: Option<&dyn Fill>,
-) -> Result<Vec<(Json, Vec<Node>)>, Trouble> {
+) -> Result<Vec<(Json, Vec<Node>)>, Box<Trouble>> {
     let skipped = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut reader = Reader {
         text,
@@ -91,7 +92,7 @@ struct Scalar<'e> {
     tag: Option<&'e Tag>,
 }
 
-type Read<T> = Result<T, Trouble>;
+type Read<T> = Result<T, Box<Trouble>>;
 
 impl<'t> Reader<'t> {
     fn documents(&mut self) -> Read<Vec<(Json, Vec<Node>)>> {
@@ -127,7 +128,7 @@ impl<'t> Reader<'t> {
         self.skipped + span.start.byte_offset().unwrap_or(0)
     }
 
-    fn trouble(&self, span: Span, fault: Fault) -> Trouble {
+    fn trouble(&self, span: Span, fault: Fault) -> Box<Trouble> {
         let start = self.start(span);
         Trouble::new(fault, start..self.skipped + span.end.byte_offset().unwrap_or(start))
     }
@@ -222,21 +223,25 @@ impl<'t> Reader<'t> {
             }
             let offset = self.start(span);
             let key = self.key(event, span)?;
-            if let Some(first) = key.as_ref().and_then(|key| position(&map, key)) {
-                return Err(self
-                    .trouble(span, trouble::given_twice(map.keys().nth(first)))
-                    .after(offsets[first]));
-            }
             let (event, value_span) = self.next()?;
             let mark = self.nodes.len();
             let name = key.as_deref().map_or(Name::ROOT, Name::of);
             let value = self.node(event, value_span, Spot { offset, name }, depth + 1)?;
-            if let Some(key) = key {
-                offsets.push(offset);
-                map.insert(key, value);
-            } else {
+            let Some(key) = key else {
                 self.nodes.truncate(mark);
                 merges.push(Merge { value, span, keys_before: map.len() });
+                continue;
+            };
+            match map.entry(key) {
+                Entry::Vacant(entry) => {
+                    offsets.push(offset);
+                    entry.insert(value);
+                }
+                Entry::Occupied(entry) => {
+                    let key = entry.key().clone();
+                    let first = position(&map, &key).map_or(offset, |first| offsets[first]);
+                    return Err(self.trouble(span, trouble::given_twice(&key)).after(first));
+                }
             }
         }
         for merge in merges {
@@ -306,7 +311,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn misfit(&self, span: Span, misfit: Misfit) -> Trouble {
+    fn misfit(&self, span: Span, misfit: Misfit) -> Box<Trouble> {
         let start = self.start(span);
         let at = self
             .text

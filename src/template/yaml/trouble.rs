@@ -7,7 +7,7 @@ use granit_parser::{ErrorKind, ScanError};
 use super::{Limits, floor};
 use crate::template::fault::Fault;
 
-/// A fault and where it is in the text that was read.
+/// A fault and where it is in the text that was read. Boxed where it is returned: it is large and rare.
 #[derive(Debug)]
 pub(in crate::template) struct Trouble {
     pub fault: Fault,
@@ -17,17 +17,18 @@ pub(in crate::template) struct Trouble {
 }
 
 impl Trouble {
-    pub(super) fn new(fault: Fault, range: Range<usize>) -> Self {
-        Trouble { fault, range, first: None }
+    #[cold]
+    pub(super) fn new(fault: Fault, range: Range<usize>) -> Box<Self> {
+        Box::new(Trouble { fault, range, first: None })
     }
 
-    pub(super) fn after(mut self, first: usize) -> Self {
+    pub(super) fn after(mut self: Box<Self>, first: usize) -> Box<Self> {
         self.first = Some(first);
         self
     }
 
     /// `skipped` bytes of `text` were not shown to the parser.
-    pub(super) fn of_parser(error: &ScanError, text: &str, skipped: usize, limits: &Limits) -> Self {
+    pub(super) fn of_parser(error: &ScanError, text: &str, skipped: usize, limits: &Limits) -> Box<Self> {
         let offset = floor(text, skipped + error.marker().byte_offset().unwrap_or(0));
         let sight = Sight::of(text, offset);
         let fault = explain(error.kind(), &sight, limits);
@@ -189,8 +190,8 @@ pub(super) fn unknown_anchor(name: &str) -> Fault {
         .hint("to mean the character `*`, put the value in quotes")
 }
 
-pub(super) fn given_twice(key: Option<&String>) -> Fault {
-    Fault::new(format!("the key `{}` is given twice in this map", key.map_or("", String::as_str)))
+pub(super) fn given_twice(key: &str) -> Fault {
+    Fault::new(format!("the key `{key}` is given twice in this map"))
 }
 
 pub(super) fn merged_over(key: &str) -> Fault {
