@@ -249,6 +249,11 @@ impl Kind {
         self.store().all().cloned().collect()
     }
 
+    /// The objects that `test` picks.
+    pub(crate) fn select(&self, test: impl Fn(&Object) -> bool) -> Vec<Arc<Object>> {
+        self.store().all().filter(|object| test(object)).cloned().collect()
+    }
+
     pub(crate) fn controlled_by(&self, uid: &str) -> Vec<Arc<Object>> {
         self.store().controlled_by(uid)
     }

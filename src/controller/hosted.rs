@@ -17,6 +17,7 @@ use crate::config::Definition;
 use crate::config::spec::ChildRule;
 use crate::controller::access::Access;
 use crate::controller::queue::{Next, Queue};
+use crate::controller::related::Related;
 use crate::controller::room::{ChildKind, Room};
 use crate::controller::visit;
 use crate::controller::waiting::Waiting;
@@ -51,14 +52,27 @@ impl Hosted {
         let hooks = &definition.spec.hooks;
         let sync = hooks.sync.as_ref().map(|hook| Hook::of(hook, &reach.paths)).transpose()?;
         let finalize = hooks.finalize.as_ref().map(|hook| Hook::of(hook, &reach.paths)).transpose()?;
+        let customize = hooks.customize.as_ref().map(|hook| Hook::of(hook, &reach.paths)).transpose()?;
         let selector = definition.spec.parent.selector.clone();
         let queue = Arc::new(Queue::new(settings.longest_retry));
         let ending = Arc::new(Ending { queue: queue.clone(), notify: tokio::sync::Notify::new() });
         let mut tasks = JoinSet::new();
         let number = next_number();
-        let changes = reach.changes.clone().filter(|_| is_local(&sync) || is_local(&finalize));
-        let start =
-            Start { number, cluster, recorder, sync, finalize, selector, queue, settings, changes, before };
+        let changes =
+            reach.changes.clone().filter(|_| [&sync, &finalize, &customize].into_iter().any(is_local));
+        let start = Start {
+            number,
+            cluster,
+            recorder,
+            sync,
+            finalize,
+            customize,
+            selector,
+            queue,
+            settings,
+            changes,
+            before,
+        };
         tasks.spawn(start.run(definition.clone(), ending.clone()));
         Ok(Hosted { definition, ending, tasks })
     }
@@ -83,6 +97,7 @@ struct Start {
     recorder: Arc<Recorder>,
     sync: Option<Hook>,
     finalize: Option<Hook>,
+    customize: Option<Hook>,
     selector: Selector,
     queue: Arc<Queue>,
     settings: Settings,
@@ -181,13 +196,15 @@ impl Start {
             children: definition.spec.children.iter().map(hold).collect(),
             definition,
             settings: self.settings,
-            cluster: self.cluster,
             recorder: self.recorder,
             parents: parents.kind.clone(),
             parent_resource: resource,
             selector: self.selector,
             sync: self.sync,
             finalize: self.finalize,
+            customize: self.customize,
+            related: Related::new(self.number, self.cluster.clone(), self.queue.clone()),
+            cluster: self.cluster,
             queue: self.queue,
             memories: Mutex::default(),
             status_paths: Mutex::default(),
@@ -234,6 +251,7 @@ fn watch_states(room: &Arc<Room>) -> impl Future<Output = ()> + use<> {
 async fn follow_hooks(room: &Room, changes: Option<watch::Receiver<u64>>) {
     let Some(mut changes) = changes else { return std::future::pending().await };
     while changes.changed().await.is_ok() {
+        room.related.ask_anew();
         room.add_all();
     }
     std::future::pending().await

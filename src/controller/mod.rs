@@ -6,6 +6,7 @@ pub(crate) mod access;
 pub(crate) mod hosted;
 pub(crate) mod memory;
 pub(crate) mod queue;
+pub(crate) mod related;
 pub(crate) mod room;
 pub(crate) mod source;
 pub(crate) mod undeclared;

@@ -15,6 +15,7 @@ use crate::config::spec::ChildRule;
 use crate::controller::Settings;
 use crate::controller::memory::Memory;
 use crate::controller::queue::Queue;
+use crate::controller::related::Related;
 use crate::controller::undeclared::Undeclared;
 use crate::controller::waiting::Waiting;
 use crate::hook::Hook;
@@ -48,6 +49,8 @@ pub(crate) struct Room {
     pub children: Vec<ChildKind>,
     pub sync: Option<Hook>,
     pub finalize: Option<Hook>,
+    pub customize: Option<Hook>,
+    pub related: Arc<Related>,
     pub queue: Arc<Queue>,
     pub memories: Mutex<HashMap<Key, Memory>>,
     pub status_paths: Mutex<Undeclared>,
@@ -120,6 +123,7 @@ impl Room {
     }
 
     pub(crate) fn forget(&self, key: &Key) {
+        self.related.forget(key);
         self.lock_memories().remove(key);
     }
 

@@ -8,6 +8,7 @@ mod deletion;
 mod foreign;
 mod kinds;
 mod ownership;
+mod related;
 mod status;
 mod strategies;
 mod support;

@@ -7,6 +7,7 @@ pub(crate) mod act;
 pub(crate) mod claim;
 pub(crate) mod finalizer;
 pub(crate) mod refused;
+mod related;
 pub(crate) mod status;
 #[cfg(test)]
 mod tests;
@@ -18,12 +19,14 @@ use serde_json::{Map, Value};
 use tracing::{debug, info, warn};
 
 use crate::cluster::event::{About, Severity};
-use crate::cluster::kind::Origin as Visitor;
+use crate::cluster::kind::{Origin as Visitor, Resource};
 use crate::cluster::object::Object;
 use crate::cluster::request::Error;
 use crate::cluster::write::Writer;
+use crate::config::spec::HookVersion;
 use crate::controller::memory::Memory;
 use crate::controller::queue::Next;
+use crate::controller::related::Sight;
 use crate::controller::room::{CONTROLLER_UID, Room, own_selector};
 use crate::controller::visit::act::Acted;
 use crate::controller::visit::claim::{Claimed, Missing};
@@ -149,9 +152,19 @@ struct Situation {
     manages: bool,
 }
 
+impl Situation {
+    fn call(&self) -> Call {
+        if self.finalizing { Call::Finalize } else { Call::Sync }
+    }
+}
+
 impl Visit<'_> {
     async fn run(&mut self, parent: Arc<Object>) -> Result<Conclusion, Error> {
-        let Some(situation) = self.prepare(parent).await? else { return Ok(Conclusion::nothing_to_do()) };
+        let key = parent.key.clone();
+        let Some(situation) = self.prepare(parent).await? else {
+            self.room.related.forget(&key);
+            return Ok(Conclusion::nothing_to_do());
+        };
         let situation = match situation {
             Ok(situation) => situation,
             Err(problem) => {
@@ -169,9 +182,18 @@ impl Visit<'_> {
             if let Some(waiting) = not_ready(self.room, &situation, &claimed) {
                 return Ok(waiting);
             }
-            let answer = match self.ask(&situation, &claimed).await {
+            let sight = match self.look_around(&situation).await {
+                Ok(sight) => sight,
+                Err(failure) => return self.unanswered(Call::Customize, &situation, &claimed, failure).await,
+            };
+            if let Some(waiting) = related::not_ready(&situation, &sight) {
+                return Ok(waiting);
+            }
+            let answer = match self.ask(&situation, &claimed, &sight).await {
                 Ok(answer) => answer,
-                Err(failure) => return self.unanswered(&situation, &claimed, failure).await,
+                Err(failure) => {
+                    return self.unanswered(situation.call(), &situation, &claimed, failure).await;
+                }
             };
             if !self.is_still(&situation) {
                 return Ok(Conclusion::new(Ended::Changed));
@@ -256,30 +278,23 @@ impl Visit<'_> {
         own_selector(parent)
     }
 
-    async fn ask(&self, situation: &Situation, claimed: &Claimed) -> Result<Answer, Failure> {
+    async fn ask(&self, situation: &Situation, claimed: &Claimed, sight: &Sight) -> Result<Answer, Failure> {
         let hooks = &self.room.definition.spec.hooks;
-        let (call, hook, spec) = if situation.finalizing {
-            (Call::Finalize, &self.room.finalize, &hooks.finalize)
-        } else {
-            (Call::Sync, &self.room.sync, &hooks.sync)
+        let call = situation.call();
+        let spec = if call == Call::Finalize { &hooks.finalize } else { &hooks.sync };
+        let (Some(hook), Some(spec)) = (self.hook(call), spec) else {
+            unreachable!("the hook of a visit is there")
         };
-        let (Some(hook), Some(spec)) = (hook, spec) else { unreachable!("the hook of a visit is there") };
-        let mut children = Groups::new();
-        for family in &claimed.families {
-            let group = children.entry(family.resource.gvk.grouping_key()).or_default();
-            for object in &family.members {
-                let key = inner_key(spec.version, &situation.parent.key, &object.key);
-                if let (Some(key), Some(body)) = (key, &object.body) {
-                    group.insert(key.into_owned(), body);
-                }
-            }
-        }
+        let shown = claimed.families.iter().map(|family| (&*family.resource, &family.members[..]));
+        let children = groups(spec.version, &situation.parent.key, shown);
+        let shown = sight.groups.iter().map(|group| (&*group.resource, &group.objects[..]));
+        let related = groups(spec.version, &situation.parent.key, shown);
         let parent = situation.parent.body.as_deref().expect("parents are kept whole");
         let request = Request {
             controller: &self.room.definition.json,
             parent,
             children: &children,
-            related: &Groups::new(),
+            related: &related,
             finalizing: situation.finalizing,
         };
         let answer = hook.call(call, &situation.parent.uid, request.body()).await;
@@ -302,17 +317,18 @@ impl Visit<'_> {
     /// What a call without an answer means. A deletion is not held up for ever by a hook that cannot be used.
     async fn unanswered(
         &mut self,
+        asked: Call,
         situation: &Situation,
         claimed: &Claimed,
         failure: Failure,
     ) -> Result<Conclusion, Error> {
-        let call = if situation.finalizing { Call::Finalize } else { Call::Sync }.name();
+        let call = asked.name();
         let (ended, retry_after) = match failure {
             Failure::Refused(problem) if situation.finalizing && situation.parent.deleting => {
                 let left = self.patience_left();
                 if left.is_zero() {
                     return self
-                        .let_go(&situation.parent, &format!("its finalize hook cannot be used: {problem}"))
+                        .let_go(&situation.parent, &format!("its {call} hook cannot be used: {problem}"))
                         .await;
                 }
                 let ended = Ended::Stuck(note("HookRefused", format!("{call}: {problem}")));
@@ -327,7 +343,9 @@ impl Visit<'_> {
                         (Ended::Waiting(note("WaitingForKind", format!("{absent}; {message}"))), None)
                     }
                     // A template of ours that is mended wakes its parents; a remote hook has to be asked again.
-                    _ if self.asks_remote(situation) => (Ended::Retry(note("HookRefused", message)), None),
+                    _ if matches!(self.hook(asked), Some(Hook::Remote(_))) => {
+                        (Ended::Retry(note("HookRefused", message)), None)
+                    }
                     _ => (Ended::Stuck(note("HookRefused", message)), None),
                 }
             }
@@ -347,9 +365,12 @@ impl Visit<'_> {
         Ok(Conclusion { retry_after, ..Conclusion::new(ended) })
     }
 
-    fn asks_remote(&self, situation: &Situation) -> bool {
-        let hook = if situation.finalizing { &self.room.finalize } else { &self.room.sync };
-        matches!(hook, Some(Hook::Remote(_)))
+    fn hook(&self, call: Call) -> Option<&Hook> {
+        match call {
+            Call::Sync => self.room.sync.as_ref(),
+            Call::Finalize => self.room.finalize.as_ref(),
+            Call::Customize => self.room.customize.as_ref(),
+        }
     }
 
     /// For how long the finalize hook may still hold up the deletion.
@@ -457,6 +478,25 @@ impl Visit<'_> {
             (Ended::Done, None) => Next::Rest,
         }
     }
+}
+
+/// Objects as a hook is shown them. Each kind has its group, even when it is empty.
+fn groups<'a>(
+    version: HookVersion,
+    parent: &Key,
+    shown: impl Iterator<Item = (&'a Resource, &'a [Arc<Object>])>,
+) -> Groups<'a> {
+    let mut groups = Groups::new();
+    for (resource, objects) in shown {
+        let group = groups.entry(resource.gvk.grouping_key()).or_default();
+        for object in objects {
+            let key = inner_key(version, parent, &object.key);
+            if let (Some(key), Some(body)) = (key, &object.body) {
+                group.insert(key.into_owned(), &**body);
+            }
+        }
+    }
+    groups
 }
 
 /// What a visit has to wait for before the hook can be asked.

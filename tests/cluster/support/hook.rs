@@ -39,6 +39,14 @@ impl Call {
     }
 }
 
+impl Call {
+    /// The related objects of a group such as `ConfigMap.v1`, by name.
+    pub fn related(&self, group: &str) -> Vec<&str> {
+        let group = self.request["related"][group].as_object();
+        group.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+    }
+}
+
 /// What a script does about a call.
 pub enum Reply {
     Answer(Value),

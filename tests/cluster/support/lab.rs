@@ -85,7 +85,9 @@ impl Lab {
         let name = crd["metadata"]["name"].as_str().expect("a CRD has a name");
         self.plane.create(CRDS, crd);
         self.plane.delete_at_end(format!("{CRDS}/{name}"));
-        let list = format!("/apis/{}/v1/{}", self.group, crd["spec"]["names"]["plural"].as_str().unwrap());
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let (group, plural) = (text(&crd["spec"]["group"]), text(&crd["spec"]["names"]["plural"]));
+        let list = format!("/apis/{group}/v1/{plural}");
         self.plane.wait_for(&list, SOON, "the kind can be listed", |_| true);
     }
 
@@ -253,6 +255,18 @@ impl Definition {
 
     pub fn finalize(self, hook: &Hook) -> Definition {
         self.hook("finalize", hook)
+    }
+
+    pub fn customize(self, hook: &Hook) -> Definition {
+        self.hook("customize", hook)
+    }
+
+    /// The wire format of all hooks that are declared so far.
+    pub fn version(mut self, version: &str) -> Definition {
+        for hook in self.0["spec"]["hooks"].as_object_mut().unwrap().values_mut() {
+            hook["version"] = json!(version);
+        }
+        self
     }
 
     fn hook(self, name: &str, hook: &Hook) -> Definition {

@@ -1,0 +1,343 @@
+//! What the parents of one definition want to see beside their children: it holds the kinds that their rules name, wakes
+//! the parents whose rules pick an object that changes, and shows what is there.
+//!
+//! A parent's rules stay in force until its customize hook gives others, so a change always wakes whom it concerns.
+
+mod index;
+pub(crate) mod rule;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::task::AbortHandle;
+
+use crate::cluster::Cluster;
+use crate::cluster::kind::{Interest, Kind, Origin, Resource, State as KindState, Use};
+use crate::cluster::object::{Object, Version};
+use crate::cluster::store::Change;
+use crate::config::spec::ResourceName;
+use crate::controller::queue::Queue;
+use crate::controller::related::index::Index;
+use crate::controller::related::rule::{Rule, Scope};
+use crate::object::name::Key;
+use crate::object::selector::Selector;
+use crate::problem::Problem;
+
+/// A customize hook is asked again at a visit after this time: what it depends on beside the parent is not known here.
+const ANSWER_LASTS: Duration = Duration::from_secs(20 * 60);
+
+pub(crate) struct Related {
+    number: u64,
+    cluster: Arc<Cluster>,
+    queue: Arc<Queue>,
+    state: Mutex<State>,
+    /// For the listeners, which must not keep it alive.
+    this: Weak<Related>,
+}
+
+#[derive(Default)]
+struct State {
+    wishes: HashMap<Key, Wish>,
+    held: HashMap<ResourceName, Held>,
+    /// Parents with rules that pick namespaces by their labels.
+    labelling: BTreeSet<Key>,
+    /// Held while there are such parents.
+    namespaces: Option<Held>,
+}
+
+/// What one parent's customize hook answered.
+struct Wish {
+    uid: Box<str>,
+    made_of: MadeOf,
+    since: Instant,
+    rules: Arc<[Rule]>,
+}
+
+/// The state of the parent that an answer is for. A kind without generations has only versions.
+#[derive(PartialEq)]
+struct MadeOf(i64, Option<Version>);
+
+/// A kind under watch for the sake of rules.
+struct Held {
+    hold: Use,
+    /// Wakes parents when the kind comes or goes.
+    following: AbortHandle,
+    index: Index,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.following.abort();
+    }
+}
+
+/// What there is to see for one parent.
+#[derive(Default)]
+pub(crate) struct Sight {
+    pub groups: Vec<Group>,
+    /// Why something may be missing from it.
+    pub lacking: Option<Lacking>,
+}
+
+pub(crate) struct Group {
+    pub resource: Arc<Resource>,
+    pub objects: Vec<Arc<Object>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Lacking {
+    /// It is being read, and there in a moment.
+    Cache(String),
+    /// A kind that cannot be read, or is not there.
+    Kind(String),
+    /// A rule that makes no sense for its kind.
+    Refused(Problem),
+}
+
+impl Related {
+    pub(crate) fn new(number: u64, cluster: Arc<Cluster>, queue: Arc<Queue>) -> Arc<Self> {
+        let state = Mutex::default();
+        Arc::new_cyclic(|this| Related { number, cluster, queue, state, this: this.clone() })
+    }
+
+    /// The rules that were answered for the parent as it is.
+    pub(crate) fn known(&self, parent: &Object) -> Option<Arc<[Rule]>> {
+        let state = self.lock();
+        let wish = state.wishes.get(&parent.key)?;
+        let holds = wish.uid == parent.uid && wish.made_of == MadeOf::of(parent);
+        (holds && wish.since.elapsed() < ANSWER_LASTS).then(|| wish.rules.clone())
+    }
+
+    /// Puts a parent's rules in the place of those it had.
+    pub(crate) fn wish(&self, parent: &Object, rules: Vec<Rule>) -> Arc<[Rule]> {
+        let rules: Arc<[Rule]> = rules.into();
+        let wish = Wish {
+            uid: parent.uid.clone(),
+            made_of: MadeOf::of(parent),
+            since: Instant::now(),
+            rules: rules.clone(),
+        };
+        let mut state = self.lock();
+        state.unlist(&parent.key);
+        for rule in rules.iter() {
+            let held = state.held.entry(rule.resource.clone()).or_insert_with(|| self.hold(&rule.resource));
+            held.index.add(rule, &parent.key);
+            if matches!(rule.scope, Scope::Labelled(_)) {
+                state.labelling.insert(parent.key.clone());
+                state.namespaces.get_or_insert_with(|| self.hold_namespaces());
+            }
+        }
+        state.wishes.insert(parent.key.clone(), wish);
+        let unused = state.unused();
+        drop(state);
+        drop(unused);
+        rules
+    }
+
+    /// Lets go of what only this parent wanted.
+    pub(crate) fn forget(&self, parent: &Key) {
+        let mut state = self.lock();
+        if !state.wishes.contains_key(parent) {
+            return;
+        }
+        state.unlist(parent);
+        state.wishes.remove(parent);
+        let unused = state.unused();
+        drop(state);
+        drop(unused);
+    }
+
+    /// Has every customize hook asked again at its parent's next visit.
+    pub(crate) fn ask_anew(&self) {
+        self.lock().wishes.values_mut().for_each(|wish| wish.made_of = MadeOf(-1, None));
+    }
+
+    /// What the rules pick of what is there. Rules of one kind are joined.
+    pub(crate) fn seen(&self, rules: &[Rule]) -> Sight {
+        let mut sight = Sight::default();
+        let mut kinds: BTreeMap<&ResourceName, Vec<&Rule>> = BTreeMap::new();
+        rules.iter().for_each(|rule| kinds.entry(&rule.resource).or_default().push(rule));
+        for (name, rules) in kinds {
+            match self.group(name, &rules) {
+                Ok(group) => sight.groups.push(group),
+                Err(lacking) => {
+                    sight.lacking.get_or_insert(lacking);
+                }
+            }
+        }
+        sight
+    }
+
+    fn group(&self, name: &ResourceName, rules: &[&Rule]) -> Result<Group, Lacking> {
+        let state = self.lock();
+        let kind = state.held.get(name).map(|held| held.hold.kind.clone());
+        let namespaces = state.namespaces.as_ref().map(|held| held.hold.kind.clone());
+        drop(state);
+        let kind = kind.ok_or_else(|| Lacking::Cache(format!("{name} is being listed")))?;
+        let resource = live(&kind)?;
+        let by_labels = rules.iter().find(|rule| matches!(rule.scope, Scope::Labelled(_)));
+        if let Some(rule) = by_labels {
+            if !resource.namespaced {
+                let at = format!("relatedResources[{}]", rule.index);
+                return Err(Lacking::Refused(
+                    Problem::new(format!("`{at}` has a `namespaceSelector`"))
+                        .expected(format!("none: {} has no namespaces", resource.plural)),
+                ));
+            }
+            namespaces.as_deref().map(live).transpose()?;
+        }
+        let objects = pick(&kind, rules, namespaces.as_deref());
+        match objects.iter().find(|object| object.body.is_none()) {
+            Some(blank) => Err(Lacking::Cache(format!("{} is being read anew", blank.key))),
+            None => Ok(Group { resource, objects }),
+        }
+    }
+
+    fn hold(&self, name: &ResourceName) -> Held {
+        let (this, about) = (self.this.clone(), name.clone());
+        let hold =
+            self.cluster.watch(&name.api_version, &name.resource, Interest::All, move |change, origin| {
+                if let Some(related) = this.upgrade() {
+                    related.hear(&about, change, origin);
+                }
+            });
+        let about = name.clone();
+        self.held(hold, move |state| {
+            state.held.get(&about).map(|held| held.index.parents()).unwrap_or_default()
+        })
+    }
+
+    fn hold_namespaces(&self) -> Held {
+        let this = self.this.clone();
+        let hold = self.cluster.watch("v1", "namespaces", Interest::All, move |change, _| {
+            if let Some(related) = this.upgrade() {
+                related.hear_of_namespace(change);
+            }
+        });
+        self.held(hold, |state| state.labelling.clone())
+    }
+
+    /// Wakes `concerned` whenever the kind comes or goes.
+    fn held(&self, hold: Use, concerned: impl Fn(&State) -> BTreeSet<Key> + Send + 'static) -> Held {
+        let this = self.this.clone();
+        let mut states = hold.kind.states();
+        let following = tokio::spawn(async move {
+            while states.changed().await.is_ok() {
+                let Some(related) = this.upgrade() else { return };
+                let parents = concerned(&related.lock());
+                parents.into_iter().for_each(|parent| related.queue.add(parent));
+            }
+        });
+        Held { hold, following: following.abort_handle(), index: Index::default() }
+    }
+
+    /// Wakes the parents whose rules pick the object as it was or as it is. A visit has seen its own writes.
+    fn hear(&self, name: &ResourceName, change: &Change, origin: Option<&Origin>) {
+        let state = self.lock();
+        let mut parents = BTreeSet::new();
+        for object in [&change.old, &change.new].into_iter().flatten() {
+            parents.extend(state.picking(name, object));
+        }
+        drop(state);
+        let own = origin.filter(|origin| origin.controller == self.number).map(|origin| &origin.parent);
+        parents.into_iter().filter(|parent| Some(parent) != own).for_each(|parent| self.queue.add(parent));
+    }
+
+    /// Wakes the parents for whom a namespace has begun or ceased to count.
+    fn hear_of_namespace(&self, change: &Change) {
+        let matched = |selector: &Selector, object: &Option<Arc<Object>>| {
+            object.as_ref().is_some_and(|object| selector.matches(&object.labels))
+        };
+        let moved = |rule: &Rule| match &rule.scope {
+            Scope::Labelled(selector) => matched(selector, &change.old) != matched(selector, &change.new),
+            _ => false,
+        };
+        let state = self.lock();
+        let wishing = state
+            .labelling
+            .iter()
+            .filter(|parent| state.wishes.get(parent).is_some_and(|wish| wish.rules.iter().any(moved)));
+        let parents: Vec<Key> = wishing.cloned().collect();
+        drop(state);
+        parents.into_iter().for_each(|parent| self.queue.add(parent));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl MadeOf {
+    fn of(parent: &Object) -> Self {
+        MadeOf(parent.generation, (parent.generation == 0).then(|| parent.version.clone()))
+    }
+}
+
+impl State {
+    /// Takes a parent's rules out of the indexes.
+    fn unlist(&mut self, parent: &Key) {
+        self.labelling.remove(parent);
+        for rule in self.wishes.get(parent).into_iter().flat_map(|wish| wish.rules.iter()) {
+            if let Some(held) = self.held.get_mut(&rule.resource) {
+                held.index.remove(rule, parent);
+            }
+        }
+    }
+
+    /// The kinds that no rule names any more, to be let go.
+    fn unused(&mut self) -> Vec<Held> {
+        let idle = self.held.iter().filter(|(_, held)| held.index.is_empty());
+        let idle: Vec<ResourceName> = idle.map(|(name, _)| name.clone()).collect();
+        let mut unused: Vec<Held> = idle.iter().filter_map(|name| self.held.remove(name)).collect();
+        if self.labelling.is_empty() {
+            unused.extend(self.namespaces.take());
+        }
+        unused
+    }
+
+    /// The parents with a rule that picks this object.
+    fn picking<'a>(&'a self, name: &'a ResourceName, object: &'a Object) -> impl Iterator<Item = Key> + 'a {
+        let candidates = self.held.get(name).into_iter().flat_map(|held| held.index.candidates(&object.key));
+        let namespaces = self.namespaces.as_ref().map(|held| &*held.hold.kind);
+        let picked = move |rule: &&Rule| {
+            rule.resource == *name && rule.picks(object, |selector, at| is_labelled(namespaces, selector, at))
+        };
+        let picks = move |parent: &&Key| {
+            self.wishes.get(*parent).is_some_and(|wish| wish.rules.iter().any(|rule| picked(&rule)))
+        };
+        candidates.filter(picks).cloned()
+    }
+}
+
+fn is_labelled(namespaces: Option<&Kind>, selector: &Selector, name: &str) -> bool {
+    let namespace = namespaces.and_then(|namespaces| namespaces.get(&Key::new("", name)));
+    namespace.is_some_and(|namespace| selector.matches(&namespace.labels))
+}
+
+fn live(kind: &Kind) -> Result<Arc<Resource>, Lacking> {
+    let name = || format!("related {} of {}", kind.plural, kind.api_version);
+    match kind.state() {
+        KindState::Live(resource) => Ok(resource),
+        KindState::Absent(message) => Err(Lacking::Kind(format!("{}: {message}", name()))),
+        KindState::Failing(message) => Err(Lacking::Kind(format!("{} cannot be read: {message}", name()))),
+        KindState::Starting => Err(Lacking::Cache(format!("{} are being listed", name()))),
+    }
+}
+
+/// The objects that any of the rules picks.
+fn pick(kind: &Kind, rules: &[&Rule], namespaces: Option<&Kind>) -> Vec<Arc<Object>> {
+    let mut chosen: HashMap<&Selector, HashSet<String>> = HashMap::new();
+    for rule in rules {
+        if let (Scope::Labelled(selector), Some(namespaces)) = (&rule.scope, namespaces) {
+            let matching = namespaces.select(|namespace| selector.matches(&namespace.labels));
+            chosen.insert(selector, matching.iter().map(|namespace| namespace.key.name.clone()).collect());
+        }
+    }
+    let labelled = |selector: &Selector, namespace: &str| {
+        chosen.get(selector).is_some_and(|chosen| chosen.contains(namespace))
+    };
+    kind.select(|object| rules.iter().any(|rule| rule.picks(object, labelled)))
+}
