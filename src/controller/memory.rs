@@ -23,6 +23,8 @@ pub(crate) struct Memory {
     pub children: plan::memory::Memory,
     /// Since when children stand refused.
     refused_since: Option<Instant>,
+    /// The reasons of refusals that stand.
+    reasons: HashMap<(usize, Key), &'static str>,
     /// Children that were brought back to an unchanged wish.
     repairs: HashMap<(usize, Key), Repairs>,
     /// The status that was written, and what the server left different.
@@ -55,6 +57,7 @@ impl Memory {
             uid: uid.into(),
             children: plan::memory::Memory::default(),
             refused_since: None,
+            reasons: HashMap::new(),
             repairs: HashMap::new(),
             status: None,
             unfit: Unfit::default(),
@@ -63,15 +66,22 @@ impl Memory {
         }
     }
 
-    /// Notes that a child was refused.
-    pub(crate) fn note_refusal(&mut self) {
+    /// Notes that a child was refused, and how that is called.
+    pub(crate) fn note_refusal(&mut self, rule: usize, key: &Key, reason: &'static str) {
         self.refused_since.get_or_insert_with(Instant::now);
+        self.reasons.insert((rule, key.clone()), reason);
+    }
+
+    /// How a child's standing refusal is called.
+    pub(crate) fn refusal_reason(&self, rule: usize, key: &Key) -> &'static str {
+        self.reasons.get(&(rule, key.clone())).copied().unwrap_or("ChildRefused")
     }
 
     /// Lets what was refused long ago be tried once more.
     pub(crate) fn give_another_chance(&mut self) {
         if self.refused_since.is_some_and(|since| since.elapsed() > REFUSALS_LAST) {
             self.refused_since = None;
+            self.reasons.clear();
             self.children.forget_refusals();
         }
     }

@@ -223,7 +223,7 @@ fn change_of_an_immutable_field_is_refused_once_and_named() {
     lab.add_thing("t", json!({"children": [map("1")]}));
     lab.wait_synced(&lab.thing("t"));
     lab.merge(&lab.thing("t"), json!({"spec": {"children": [map("2"), config_map("b", "1")]}}));
-    let message = lab.wait_refused(&lab.thing("t"), "ChildRefused");
+    let message = lab.wait_refused(&lab.thing("t"), "ImmutableField");
     assert_eq!(
         message,
         format!(

@@ -299,7 +299,11 @@ impl Visit<'_> {
                 acted.failures.push(Failed::waits(message));
             }
             Step::Keep { .. } => {}
-            Step::Stuck { message, .. } => acted.failures.push(Failed::refused(message)),
+            Step::Stuck { wanted, message } => {
+                let wanted = &desired.wanted[wanted];
+                let reason = self.memory.refusal_reason(wanted.rule, &wanted.key);
+                acted.failures.push(Failed { reason, ..Failed::refused(message) });
+            }
             Step::Refuse { wanted, problem } => {
                 self.wait_for_name(&desired.wanted[wanted]);
                 acted.failures.push(Failed::refused(problem.to_string()));
@@ -393,7 +397,7 @@ impl Visit<'_> {
                     failed.message = format!("{place}: {}", failed.message);
                 }
                 if failed.sort == Sort::Refused {
-                    self.memory.note_refusal();
+                    self.memory.note_refusal(wanted.rule, &wanted.key, failed.reason);
                     self.memory.children.refused(wanted, present, &failed.message);
                 }
                 acted.failures.push(failed);
