@@ -173,9 +173,10 @@ impl Start {
 
     fn room(self, definition: Arc<Definition>, parents: &Use, resource: Arc<Resource>) -> Room {
         let hold = |rule: &ChildRule| {
-            let waiting = Arc::<Waiting>::default();
+            let (waiting, stated) = (Arc::<Waiting>::default(), Arc::<Waiting>::default());
             let listener = ChildListener {
                 waiting: waiting.clone(),
+                stated: stated.clone(),
                 number: self.number,
                 parents: Arc::downgrade(&parents.kind),
                 gvk: resource.gvk.clone(),
@@ -189,7 +190,7 @@ impl Start {
             let hold = self.cluster.watch(&name.api_version, &name.resource, owner, move |change, origin| {
                 listener.hear(change, origin);
             });
-            ChildKind { rule: rule.clone(), hold, waiting }
+            ChildKind { rule: rule.clone(), hold, waiting, stated }
         };
         Room {
             number: self.number,

@@ -34,6 +34,8 @@ pub(crate) struct ChildKind {
     pub hold: Use,
     /// Parents whose child's name belongs to another object.
     pub waiting: Arc<Waiting>,
+    /// Parents that state something of somebody else's object.
+    pub stated: Arc<Waiting>,
 }
 
 /// What every visit of one definition shares.

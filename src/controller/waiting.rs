@@ -1,4 +1,4 @@
-//! Names that parents want for their children and that other objects have: whoever waits for one is told when it is free.
+//! Names of objects that matter to parents without being their children: whoever waits for one is told once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard};

@@ -34,6 +34,7 @@ impl ParentListener {
 /// Finds the parents that a change of a child concerns.
 pub(super) struct ChildListener {
     pub waiting: Arc<Waiting>,
+    pub stated: Arc<Waiting>,
     pub number: u64,
     pub parents: Weak<Kind>,
     pub gvk: Gvk,
@@ -48,6 +49,7 @@ impl ChildListener {
         if let Some(name) = freed(change) {
             self.waiting.take(name).into_iter().for_each(|parent| self.queue.add(parent));
         }
+        self.wake_stating(change, origin);
         let mut told: Option<Key> = None;
         for object in [&change.old, &change.new].into_iter().flatten() {
             match self.owner(&parents, object) {
@@ -60,6 +62,18 @@ impl ChildListener {
                     self.wake_selecting(&parents, object, origin)
                 }
                 None => {}
+            }
+        }
+    }
+
+    /// What a parent states of somebody else's object is applied when the object comes, and brought back.
+    fn wake_stating(&self, change: &Change, origin: Option<&Origin>) {
+        let Some(object) = change.new.as_ref() else { return };
+        for parent in self.stated.take(&object.key) {
+            if origin.is_some_and(|origin| origin.controller == self.number && origin.parent == parent) {
+                self.stated.add(&object.key, &parent);
+            } else {
+                self.queue.add(parent);
             }
         }
     }

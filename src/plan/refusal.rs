@@ -129,6 +129,10 @@ fn forbidden(status: &Status) -> Verdict {
         return Verdict::NamespaceTerminating;
     }
     let right = status.message.split_once(" cannot ").and_then(|(_, rest)| rest.split_once(" resource \""));
+    // The class of the claim would have to change first, so that trying again is no use.
+    if status.message.contains("storageclass that provisions the pvc must support resize") {
+        return Verdict::Immutable { field: "spec.resources.requests.storage".into() };
+    }
     match right.and_then(|(verb, rest)| Some((verb, rest.split_once('"')?.0))) {
         Some((verb, resource)) => Verdict::Forbidden { verb: verb.into(), resource: resource.into() },
         None if status.code == 401 => Verdict::Forbidden { verb: String::new(), resource: String::new() },

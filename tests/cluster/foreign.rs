@@ -29,11 +29,12 @@ fn somebody_elses_object_is_changed_where_it_exists_and_survives_the_parent() {
         "data": {"key": "0", "other": "kept"},
     });
     lab.plane.create(&lab.path("v1", "configmaps", ""), &theirs);
-    lab.merge(&lab.thing("t"), json!({"spec": {"again": true}}));
     let live = lab.wait(&path, "what is stated is there", |live| live["data"]["key"] == "1");
     assert_eq!(live["data"]["other"], "kept");
     assert_eq!(live["metadata"].get("ownerReferences"), None);
     assert_eq!(live["metadata"].get("annotations"), None);
+    lab.merge(&path, json!({"data": {"key": "edited"}}));
+    lab.wait(&path, "it is brought back", |live| live["data"]["key"] == "1");
     lab.wait_quiet(&hook, SILENCE);
     let writes = lab.writes().len();
     lab.merge(&lab.thing("t"), json!({"metadata": {"labels": {"seen": "again"}}}));

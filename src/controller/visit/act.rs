@@ -21,7 +21,7 @@ use crate::object::name::{Gvk, Key};
 use crate::plan::desired::{Desired, Ownership, Wanted, desired};
 use crate::plan::memory::Probed;
 use crate::plan::refusal::Verdict;
-use crate::plan::steps::{Control, Farewell, Observed, Reason, Rest, Step, steps};
+use crate::plan::steps::{Control, Farewell, Observed, Reason, Rest, Step, UNSEEN, steps};
 use crate::plan::{ChildRule, Claim, Method, Parent, takeover};
 use crate::problem::Place;
 
@@ -146,6 +146,7 @@ impl Visit<'_> {
         self.memory.give_another_chance();
         let rules = self.rules(claimed);
         let desired = self.desired(situation, claimed, &rules, children, &mut acted);
+        self.follow_others(situation, &desired);
         let live = self.live(claimed, &desired);
         let observed: Vec<Observed> =
             live.iter().map(|(rule, object)| observed(situation, *rule, object)).collect();
@@ -236,6 +237,13 @@ impl Visit<'_> {
             let meant = resource.api_version == api_version && resource.resource.starts_with(stem);
             meant.then(|| format!("{kind} cannot be written: {message}"))
         })
+    }
+
+    /// Has the parent visited again when somebody else's object of which it states something comes or changes.
+    fn follow_others(&self, situation: &Situation, desired: &Desired) {
+        for wanted in desired.wanted.iter().filter(|wanted| wanted.ownership == Ownership::Other) {
+            self.room.children[wanted.rule].stated.add(&wanted.key, &situation.parent.key);
+        }
     }
 
     /// The live objects that matter: the parent's children, and whatever has a wanted child's name.
@@ -366,6 +374,13 @@ impl Visit<'_> {
             Ok(()) => {
                 match &why {
                     Reason::Missing => info!(controller = self.room.definition.name, child, "child created"),
+                    Reason::Unseen => {
+                        acted.changes.push(child.clone());
+                        info!(
+                            controller = self.room.definition.name,
+                            child, "somebody else's object updated"
+                        );
+                    }
                     Reason::Differs(differences) => {
                         acted.changes.push(format!("{child}: {differences}"));
                         info!(controller = self.room.definition.name, child, %differences, "child updated");
@@ -471,7 +486,7 @@ fn observed_as<'a>(rule: usize, object: &'a Object, control: Control<'a>) -> Obs
         deleting: object.deleting,
         control,
         owned: object.owned.as_deref(),
-        body: object.body.as_ref().map_or("{}", |body| body.get()),
+        body: object.body.as_ref().map_or(UNSEEN, |body| body.get()),
     }
 }
 

@@ -27,9 +27,12 @@ pub(crate) struct Observed<'a> {
     pub control: Control<'a>,
     /// `fieldsV1` of our manager's apply entry, in the version of the rule.
     pub owned: Option<&'a str>,
-    /// Its JSON, without `managedFields`.
+    /// Its JSON, without `managedFields`; `UNSEEN` where only its head is kept.
     pub body: &'a str,
 }
+
+/// In place of the JSON of an object that is somebody else's and of which nothing was written yet.
+pub(crate) const UNSEEN: &str = "{}";
 
 /// Who controls a live object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +77,8 @@ pub(crate) enum Farewell {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Reason {
     Missing,
+    /// It is somebody else's, and what it holds is not known.
+    Unseen,
     /// It differs. Without a difference in sight, it is wanted in another form than it was applied in.
     Differs(Differences),
 }
@@ -199,14 +204,22 @@ impl Planner<'_> {
             let why = if differences.is_empty() { Rest::Settled } else { Rest::AsStored(differences) };
             return Step::Keep { wanted: self.index, observed: child, why };
         }
-        if let Some(message) = memory
-            .of(self.wanted)
-            .and_then(|remembered| remembered.refused_to(self.wanted, observed.uid, &fresh))
+        let ours = self.wanted.ownership == Ownership::Parent;
+        let remembered = memory.of(self.wanted).filter(|_| ours);
+        if let Some(message) =
+            remembered.and_then(|remembered| remembered.refused_to(self.wanted, observed.uid, &fresh))
         {
             return self.stuck(message);
         }
         memory.try_to(self.wanted, &fresh);
         match self.method {
+            // It is never deleted, whatever its kind's method; and what its owner makes of it may allow the change.
+            _ if !ours && observed.body == UNSEEN => {
+                Step::Apply { wanted: self.index, observed: Some(child), why: Reason::Unseen }
+            }
+            _ if !ours => {
+                Step::Apply { wanted: self.index, observed: Some(child), why: Reason::Differs(fresh) }
+            }
             Method::Recreate if fresh.in_content() && known.residue.is_none() => {
                 Step::Probe { wanted: self.index, observed: child, differences: fresh }
             }

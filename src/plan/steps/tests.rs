@@ -525,3 +525,36 @@ fn somebody_elses_object_is_applied_where_it_exists_and_then_left_alone() {
     let step = live.plan(Method::InPlace, &same, &mut Memory::default());
     assert!(matches!(step, Step::Keep { .. }), "{step:?}");
 }
+
+fn lent(name: &str) -> Live {
+    Live { control: Control::Other { kind: "StatefulSet", name: "db" }, ..Live::named(name) }
+}
+
+#[test]
+fn somebody_elses_object_is_not_made_anew() {
+    let desired = elsewhere("a", json!({"k": "new"}));
+    let step = lent("a").plan(Method::Recreate, &desired, &mut Memory::default());
+    assert!(matches!(step, Step::Apply { observed: Some(0), why: Reason::Differs(_), .. }), "{step:?}");
+}
+
+#[test]
+fn somebody_elses_object_that_was_never_read_is_not_said_to_lack_everything() {
+    let desired = elsewhere("a", json!({"k": "new"}));
+    let live = Live { body: json!({}), owned: None, ..lent("a") };
+    let step = live.plan(Method::InPlace, &desired, &mut Memory::default());
+    assert_eq!(step, Step::Apply { wanted: 0, observed: Some(0), why: Reason::Unseen });
+}
+
+#[test]
+fn change_of_somebody_elses_object_is_tried_again_when_the_object_has_changed() {
+    let (desired, mut memory) = (elsewhere("a", json!({"k": "new"})), Memory::default());
+    let mut live = lent("a");
+    live.plan(Method::InPlace, &desired, &mut memory);
+    let body = live.body.to_string();
+    memory.refused(&desired.wanted[0], Some(&live.observed(&body)), "not bound yet");
+    let step = live.plan(Method::InPlace, &desired, &mut memory);
+    assert!(matches!(step, Step::Stuck { .. }), "{step:?}");
+    live.version += 1;
+    let step = live.plan(Method::InPlace, &desired, &mut memory);
+    assert!(matches!(step, Step::Apply { .. }), "{step:?}");
+}
