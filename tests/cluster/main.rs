@@ -1,5 +1,6 @@
 //! `syncwright run` from outside: the built binary on a real control plane, with hooks that the tests script.
 
+mod access;
 mod answers;
 mod changing;
 mod creating;

@@ -2,12 +2,14 @@
 //!
 //! It records every call. One server answers all of a definition's hooks, told apart by their path.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
 /// One call of a hook.
@@ -15,11 +17,17 @@ use serde_json::{Value, json};
 pub struct Call {
     /// `sync` or `finalize`: the URL's path.
     pub hook: String,
+    /// By their names in lower case.
+    pub headers: BTreeMap<String, String>,
     pub request: Value,
     pub at: Instant,
 }
 
 impl Call {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map(String::as_str).unwrap_or_default()
+    }
+
     pub fn parent(&self) -> &Value {
         &self.request["parent"]
     }
@@ -51,6 +59,8 @@ impl Call {
 pub enum Reply {
     Answer(Value),
     Text(u16, String),
+    /// The answer with its ETag.
+    Tagged(&'static str, Value),
     /// The answer, but only after this time.
     Late(Duration, Value),
     /// Nothing, until the caller gives up.
@@ -77,6 +87,8 @@ pub struct Hook {
 struct Desk {
     script: Mutex<Script>,
     calls: Mutex<Vec<Call>>,
+    /// How new connections are secured, if they are.
+    tls: Mutex<Option<Arc<ServerConfig>>>,
 }
 
 impl Hook {
@@ -84,12 +96,17 @@ impl Hook {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("a bound socket").to_string();
         let script: Script = Arc::new(move |call| script(call).into());
-        let desk = Arc::new(Desk { script: Mutex::new(script), calls: Mutex::default() });
+        let desk =
+            Arc::new(Desk { script: Mutex::new(script), calls: Mutex::default(), tls: Mutex::default() });
         let hook = Hook { address, desk: desk.clone() };
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let desk = desk.clone();
-                thread::spawn(move || serve(stream, &desk));
+                let tls = desk.tls.lock().unwrap().clone();
+                thread::spawn(move || match tls {
+                    None => serve(stream, &desk),
+                    Some(tls) => serve(secured(stream, tls), &desk),
+                });
             }
         });
         hook
@@ -103,6 +120,19 @@ impl Hook {
 
     pub fn url(&self, hook: &str) -> String {
         format!("http://{}/{hook}", self.address)
+    }
+
+    /// Speaks TLS on new connections from now on, for the name `localhost`.
+    pub fn secure(&self, tls: ServerConfig) {
+        *self.desk.tls.lock().unwrap() = Some(Arc::new(tls));
+    }
+
+    pub fn secure_url(&self, hook: &str) -> String {
+        format!("https://localhost:{}/{hook}", self.port())
+    }
+
+    pub fn port(&self) -> &str {
+        self.address.rsplit(':').next().expect("an address has a port")
     }
 
     /// Answers otherwise from now on.
@@ -146,28 +176,29 @@ pub fn from_spec(call: &Call) -> Value {
     answer
 }
 
+fn secured(stream: TcpStream, tls: Arc<ServerConfig>) -> StreamOwned<ServerConnection, TcpStream> {
+    StreamOwned::new(ServerConnection::new(tls).expect("the configuration is whole"), stream)
+}
+
 /// Answers the requests of one connection, one after the other.
-fn serve(stream: TcpStream, desk: &Desk) {
-    let mut reader = BufReader::new(match stream.try_clone() {
-        Ok(stream) => stream,
-        Err(_) => return,
-    });
-    let mut stream = stream;
-    while let Some((hook, body)) = read_request(&mut reader) {
+fn serve(stream: impl Read + Write, desk: &Desk) {
+    let mut stream = BufReader::new(stream);
+    while let Some((hook, headers, body)) = read_request(&mut stream) {
         let request = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        let call = Call { hook, request, at: Instant::now() };
+        let call = Call { hook, headers, request, at: Instant::now() };
         desk.calls.lock().unwrap().push(call.clone());
         let script = desk.script.lock().unwrap().clone();
         let (status, more, text) = match script(&call) {
             Reply::Answer(answer) => (200, String::new(), answer.to_string()),
             Reply::Text(status, text) => (status, String::new(), text),
+            Reply::Tagged(tag, answer) => (200, format!("ETag: {tag}\r\n"), answer.to_string()),
             Reply::Late(delay, answer) => {
                 thread::sleep(delay);
                 (200, String::new(), answer.to_string())
             }
             Reply::Busy(seconds) => (429, format!("Retry-After: {seconds}\r\n"), String::new()),
             Reply::Never => {
-                let _ = reader.read(&mut [0]);
+                let _ = stream.read(&mut [0]);
                 return;
             }
         };
@@ -175,26 +206,27 @@ fn serve(stream: TcpStream, desk: &Desk) {
             "HTTP/1.1 {status} Scripted\r\nContent-Type: application/json\r\n{more}Content-Length: {}\r\n\r\n",
             text.len()
         );
-        if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(text.as_bytes())).is_err() {
+        let stream = stream.get_mut();
+        let written = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(text.as_bytes()));
+        if written.and_then(|()| stream.flush()).is_err() {
             return;
         }
     }
 }
 
-fn read_request(reader: &mut impl BufRead) -> Option<(String, Vec<u8>)> {
+fn read_request(reader: &mut impl BufRead) -> Option<(String, BTreeMap<String, String>, Vec<u8>)> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
     let hook = line.split(' ').nth(1)?.trim_start_matches('/').to_owned();
-    let mut length = 0;
+    let mut headers = BTreeMap::new();
     loop {
         line.clear();
         reader.read_line(&mut line).ok()?;
         let Some((name, value)) = line.split_once(':') else { break };
-        if name.eq_ignore_ascii_case("content-length") {
-            length = value.trim().parse().ok()?;
-        }
+        headers.insert(name.to_lowercase(), value.trim().to_owned());
     }
+    let length = headers.get("content-length").map_or(Some(0), |length| length.parse().ok())?;
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some((hook, body))
+    Some((hook, headers, body))
 }

@@ -28,7 +28,8 @@ pub struct Lab {
     /// The API group of the kinds that are this test's.
     pub group: String,
     pub folder: TempDir,
-    user: User,
+    /// Who the controllers are.
+    pub user: User,
     audit: Mutex<Audit>,
     started: AtomicU32,
 }
@@ -141,6 +142,11 @@ impl Lab {
     #[track_caller]
     pub fn wait(&self, path: &str, what: &str, test: impl Fn(&Value) -> bool) -> Value {
         self.plane.wait_for(path, SOON, what, test)
+    }
+
+    #[track_caller]
+    pub fn create(&self, api_version: &str, plural: &str, object: &Value) {
+        self.plane.create(&self.path(api_version, plural, ""), object);
     }
 
     #[track_caller]

@@ -4,3 +4,4 @@ pub mod controller;
 pub mod hook;
 pub mod lab;
 pub mod objects;
+pub mod tls;
