@@ -64,6 +64,7 @@ impl Hook {
         let settings = RemoteSettings {
             timeout: spec.webhook.timeout,
             access: spec.webhook.access.clone(),
+            etag: spec.webhook.etag,
             ..RemoteSettings::new(url, spec.webhook.decoding)
         };
         Hook::remote(settings)

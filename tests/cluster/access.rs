@@ -259,6 +259,39 @@ fn give_rights(lab: &mut Lab, secret: &str) {
     lab.user = lab.plane.user(&lab.namespace, "limited", &role);
 }
 
+#[test]
+fn answer_with_an_etag_is_used_again_when_the_hook_says_so() {
+    let lab = Lab::new("etag");
+    let hook = Hook::new(|call| {
+        let (tag, unchanged) = if call.spec()["round"] == 1 { ("\"one\"", 304) } else { ("W/\"none\"", 412) };
+        match call.header("if-none-match") == tag {
+            true => Reply::Text(unchanged, String::new()),
+            false => Reply::Tagged(tag, from_spec(call)),
+        }
+    });
+    let etag = json!({"enabled": true, "cacheTimeoutSeconds": 300});
+    let definition = lab.definition().config_maps().sync(&hook).with(&format!("{WEBHOOK}/etag"), etag);
+    let _controller = lab.run(&definition.with("/spec/resyncPeriodSeconds", json!(1)));
+    let tags = |name: &str| -> Vec<String> {
+        hook.calls_for(name).iter().map(|call| call.header("if-none-match").to_owned()).collect()
+    };
+    for name in ["t", "u"] {
+        lab.add_thing(name, json!({"children": [config_map(name, "1")]}));
+        lab.wait_synced(&lab.thing(name));
+        lab.wait_until("it is asked again, three times", || tags(name).len() >= 4);
+        assert_eq!(tags(name)[..4], ["", "W/\"none\"", "W/\"none\"", "W/\"none\""]);
+    }
+    let uid = lab.get(&lab.config_map("t"))["metadata"]["uid"].clone();
+    lab.plane.delete(&lab.config_map("t"));
+    lab.wait(&lab.config_map("t"), "it is made again", |child| child["metadata"]["uid"] != uid);
+
+    lab.merge(&lab.thing("t"), json!({"spec": {"round": 1, "children": [config_map("t", "2")]}}));
+    lab.wait(&lab.config_map("t"), "it is changed", |child| child["data"]["key"] == "2");
+    lab.wait_until("the new answer is kept", || tags("t").last().is_some_and(|tag| tag == "\"one\""));
+    lab.wait_synced(&lab.thing("t"));
+    assert_eq!(lab.get(&lab.config_map("u"))["data"]["key"], "1");
+}
+
 /// What users have: one thread, HTTP/1.0, no more than a hook needs.
 const PYTHON_HOOK: &str = r#"
 import json

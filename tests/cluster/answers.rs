@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::hook::{Hook, Reply, from_spec};
+use crate::support::hook::{Call, Hook, Reply, from_spec};
 use crate::support::lab::{Lab, SILENCE, synced};
 use crate::support::objects::{config_map, service};
 
@@ -131,6 +131,30 @@ fn slow_hook_may_take_as_long_as_its_timeout_says() {
     lab.add_thing("t", json!({"status": {"done": true}}));
     lab.wait(&lab.thing("t"), "the status is written", |thing| thing["status"]["done"] == true);
     assert_eq!(hook.count(), 1);
+}
+
+// B30, with one worker
+#[test]
+fn hook_slower_than_its_timeout_is_given_up_while_others_are_served() {
+    let lab = Lab::new("slower");
+    let late = |milliseconds| {
+        move |call: &Call| match call.parent_name() {
+            "slow" => Reply::Late(Duration::from_millis(milliseconds), from_spec(call)),
+            _ => from_spec(call).into(),
+        }
+    };
+    let hook = Hook::new(late(3_000));
+    let definition = lab.definition().sync(&hook).with("/spec/hooks/sync/webhook/timeout", json!("1s"));
+    lab.write_definitions(&[&definition]);
+    let _controller = lab.start(&["--workers", "1"]);
+    lab.add_thing("slow", json!({"status": {"done": true}}));
+    let message = lab.wait_refused(&lab.thing("slow"), "HookUnavailable");
+    assert_eq!(message, "sync: no answer within 1s");
+    lab.add_thing("quick", json!({"status": {"done": true}}));
+    lab.wait_synced(&lab.thing("quick"));
+    assert!(synced(&lab.get(&lab.thing("slow"))).is_some());
+    hook.set(late(500));
+    lab.wait_synced(&lab.thing("slow"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! One POST for each call, over connections of this hook alone: a hook that hangs holds up nobody else.
 
+mod answers;
 mod connection;
 mod reply;
 #[cfg(test)]
@@ -16,15 +17,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{AUTHORIZATION, HeaderValue};
+use http::header::{AUTHORIZATION, HeaderValue, IF_NONE_MATCH};
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-use crate::config::spec::{Access, Decoding};
+use crate::config::spec::{Access, Decoding, Etag};
 use crate::hook::access::{Admission, Pass};
+use crate::hook::remote::answers::{Answers, Tagged};
 use crate::hook::remote::connection::{Connection, Pool};
 use crate::hook::remote::reply::Reply;
 use crate::hook::remote::target::Target;
@@ -47,6 +49,8 @@ pub(crate) struct RemoteSettings {
     pub answer_bytes: usize,
     /// Whom to trust and what to show. Empty trusts the system's roots and shows nothing.
     pub access: Access,
+    /// Whether and how long answers with an ETag are kept.
+    pub etag: Option<Etag>,
 }
 
 impl RemoteSettings {
@@ -58,6 +62,7 @@ impl RemoteSettings {
             in_flight: 16,
             answer_bytes: 16 << 20,
             access: Access::default(),
+            etag: None,
         }
     }
 }
@@ -69,6 +74,7 @@ pub(crate) struct Remote {
     target: Target,
     pool: Pool,
     turns: Semaphore,
+    answers: Option<Answers>,
 }
 
 impl Remote {
@@ -78,6 +84,7 @@ impl Remote {
             target: Target::parse(&settings.url)?,
             pool: Pool::new(settings.in_flight),
             turns: Semaphore::new(settings.in_flight),
+            answers: settings.etag.map(|etag| Answers::new(etag.keep)),
             settings,
         })
     }
@@ -87,13 +94,25 @@ impl Remote {
         &self.admission
     }
 
-    pub(crate) async fn call(&self, call: Call, _subject: &str, body: Bytes) -> Result<Answer, Failure> {
+    pub(crate) async fn call(&self, call: Call, subject: &str, body: Bytes) -> Result<Answer, Failure> {
         let _turn = self.turns.acquire().await.expect("the semaphore is never closed");
         let pass = self.admission.pass().map_err(Failure::Unready)?;
-        let errand = Errand { hook: self, pass: &pass, deadline: Instant::now() + self.settings.timeout };
-        let reply = errand.run(body).await?;
+        let known = self.answers.as_ref().and_then(|kept| kept.find(call, subject, Instant::now().into()));
+        let deadline = Instant::now() + self.settings.timeout;
+        let tag = known.as_ref().map(|known| &known.tag);
+        let reply = Errand { hook: self, pass: &pass, tag, deadline }.run(body).await?;
+        let decode =
+            |body: &[u8]| Answer::decode(call, self.settings.decoding, body).map_err(Failure::Refused);
+        if let Some(known) = known.filter(|_| reply.says_unchanged()) {
+            return decode(&known.body);
+        }
+        let tag = reply.tag();
         let body = reply.into_body(self.settings.answer_bytes)?;
-        Answer::decode(call, self.settings.decoding, &body).map_err(Failure::Refused)
+        let answer = decode(&body)?;
+        if let Some(kept) = &self.answers {
+            kept.put(call, subject, tag.map(|tag| Tagged::new(&tag, &body)), Instant::now().into());
+        }
+        Ok(answer)
     }
 }
 
@@ -101,6 +120,8 @@ impl Remote {
 struct Errand<'a> {
     hook: &'a Remote,
     pass: &'a Pass,
+    /// The ETag of the answer that is known.
+    tag: Option<&'a HeaderValue>,
     deadline: Instant,
 }
 
@@ -149,6 +170,9 @@ impl Errand<'_> {
         let mut request = target.request(method, body);
         if let Some(authorization) = self.authorization(target) {
             request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+        }
+        if let Some(tag) = self.tag {
+            request.headers_mut().insert(IF_NONE_MATCH, tag.clone());
         }
         request
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CONTENT_ENCODING, HeaderMap, LOCATION, RETRY_AFTER};
+use http::header::{CONTENT_ENCODING, ETAG, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -30,6 +30,15 @@ impl Reply {
         matches!(self.status.as_u16(), 301 | 302 | 303 | 307 | 308)
             .then(|| self.headers.get(LOCATION)?.to_str().ok())
             .flatten()
+    }
+
+    /// Whether it says that the answer is still the one whose ETag was sent. To a POST, 412 is the right way to.
+    pub(super) fn says_unchanged(&self) -> bool {
+        matches!(self.status, StatusCode::NOT_MODIFIED | StatusCode::PRECONDITION_FAILED)
+    }
+
+    pub(super) fn tag(&self) -> Option<HeaderValue> {
+        self.headers.get(ETAG).cloned()
     }
 
     /// The body of a success. Only 200 is one.

@@ -1,4 +1,5 @@
 mod access;
+mod etag;
 
 use std::io::Write;
 
