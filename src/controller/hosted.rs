@@ -151,7 +151,7 @@ impl Start {
 
     /// What the hooks are reached with.
     fn access(&self) -> Access {
-        let hooks = [("sync", &self.sync), ("finalize", &self.finalize)];
+        let hooks = [("sync", &self.sync), ("finalize", &self.finalize), ("customize", &self.customize)];
         Access::watch(
             &self.cluster,
             hooks.into_iter().filter_map(|(call, hook)| Some((call, hook.as_ref()?))),

@@ -176,7 +176,10 @@ fn name_and_password_are_sent_and_an_impossible_name_is_told() {
 #[test]
 fn hooks_of_one_host_share_what_its_endpoint_says() {
     let lab = Lab::new("endpoint");
-    let hook = Hook::from_spec();
+    let hook = Hook::new(|call| match call.hook.as_str() {
+        "customize" => json!({"relatedResources": []}),
+        _ => from_spec(call),
+    });
     lab.create("v1", "secrets", &token_secret("one"));
     let mut missing = token(&lab);
     missing["secretRef"]["name"] = json!("nobody");
@@ -188,7 +191,10 @@ fn hooks_of_one_host_share_what_its_endpoint_says() {
     let mut own = token(&lab);
     own["type"] = json!("Own");
     let definition = lab.definition().sync(&hook).finalize(&hook).with("/spec/endpointConfigs", endpoints);
-    let _controller = lab.run(&definition.with("/spec/hooks/finalize/webhook/authorization", own));
+    let definition = definition
+        .with("/spec/hooks/finalize/webhook/authorization", own)
+        .with("/spec/hooks/customize", json!({"webhook": {"url": hook.url("customize")}}));
+    let _controller = lab.run(&definition);
     lab.add_thing("t", json!({}));
     lab.wait_synced(&lab.thing("t"));
     lab.plane.delete(&lab.thing("t"));
@@ -197,8 +203,10 @@ fn hooks_of_one_host_share_what_its_endpoint_says() {
         let of = |call: &Call| (call.hook == name).then(|| call.header("authorization").to_owned());
         hook.calls().iter().filter_map(of).collect()
     };
-    assert!(sent("sync").iter().all(|header| header == "Bearer one"), "{:?}", sent("sync"));
-    assert!(sent("finalize").iter().all(|header| header == "Own one"), "{:?}", sent("finalize"));
+    for (name, wanted) in [("sync", "Bearer one"), ("customize", "Bearer one"), ("finalize", "Own one")] {
+        let sent = sent(name);
+        assert!(!sent.is_empty() && sent.iter().all(|header| header == wanted), "{name}: {sent:?}");
+    }
 }
 
 #[test]
