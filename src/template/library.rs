@@ -148,7 +148,7 @@ fn digest(sources: &BTreeMap<String, String>) -> String {
     hasher.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn syntax() -> SyntaxConfig {
+pub(in crate::template) fn syntax() -> SyntaxConfig {
     let mut builder = SyntaxConfig::builder();
     builder.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
     builder.build().expect("Jinja's own delimiters are valid")

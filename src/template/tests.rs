@@ -1,5 +1,6 @@
 mod budget;
 mod language;
+mod noise;
 mod secrets;
 mod speed;
 mod steady;
