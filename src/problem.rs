@@ -137,13 +137,25 @@ impl std::error::Error for Problem {}
 fn caret_lines(place: &Place, snippet: &Snippet) -> String {
     let number = place.line.to_string();
     let margin = " ".repeat(number.len());
-    let indent: String = snippet
-        .text
-        .chars()
-        .take(place.column.saturating_sub(1))
-        .map(|c| if c == '\t' { '\t' } else { ' ' })
-        .collect();
-    format!("\n {margin} |\n {number} | {}\n {margin} | {indent}{}", snippet.text, "^".repeat(snippet.width))
+    let (text, before) = window(&snippet.text, place.column.saturating_sub(1));
+    let indent: String = text.chars().take(before).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    let width = snippet.width.min(text.chars().count().saturating_sub(before)).max(1);
+    format!("\n {margin} |\n {number} | {text}\n {margin} | {indent}{}", "^".repeat(width))
+}
+
+/// The part of a long line that is worth showing, and how many of its characters come before `column`.
+fn window(line: &str, column: usize) -> (String, usize) {
+    const LONGEST: usize = 160;
+    const BEFORE: usize = 60;
+    let length = line.chars().count();
+    if length <= LONGEST {
+        return (line.to_string(), column);
+    }
+    let start = column.saturating_sub(BEFORE).min(length - LONGEST);
+    let shown: String = line.chars().skip(start).take(LONGEST).collect();
+    let left = if start > 0 { "…" } else { "" };
+    let right = if start + LONGEST < length { "…" } else { "" };
+    (format!("{left}{shown}{right}"), column - start + left.chars().count())
 }
 
 /// The candidate a person most likely meant by `word`, if one is near enough to be worth a "did you mean".
@@ -191,6 +203,16 @@ mod tests {
             problem.page(),
             "hooks/bluegreen/sync.yaml:12:12: unknown name `parnet`\n    |\n 12 |   name: {{ parnet.metadata.name }}\n    |            ^^^^^^\nhint: did you mean `parent`?"
         );
+    }
+
+    #[test]
+    fn a_long_line_is_shown_in_part() {
+        let source = format!("{}{}{}", "x".repeat(500), "wrong", "y".repeat(500));
+        let at = Place { file: "a.yaml".into(), line: 1, column: 501 };
+        let page = Problem::new("this is wrong").at(at).with_source(&source, 5).page();
+        let lines: Vec<&str> = page.lines().collect();
+        assert_eq!(lines[2], format!(" 1 | …{}wrong{}…", "x".repeat(60), "y".repeat(95)));
+        assert_eq!(lines[3], format!("   | {}^^^^^", " ".repeat(61)));
     }
 
     #[test]

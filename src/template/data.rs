@@ -180,7 +180,7 @@ impl Object for Data {
         if let Some(name) = key.as_str() {
             return Some(self.at(name, Key::Item(name.to_string())));
         }
-        match key.as_usize() {
+        match key.as_usize().filter(|_| self.json().is_array()) {
             Some(index) => Some(self.item(index)),
             None => Some(self.absent(Key::Item(key.to_string()))),
         }
@@ -218,13 +218,10 @@ impl Absent {
             Lookup::Field { container, key } => {
                 let path = container.shown() + &key.shown();
                 let mut fault = Fault::new(format!("`{path}` is absent")).hint(field_hint(container, key));
-                let word = match key {
-                    Key::Field(_) => return fault,
-                    Key::Item(name) => name.clone(),
-                    Key::Index(index) => index.to_string(),
-                };
-                fault.guarded =
-                    Some(Guarded { word, message: format!("`{}[…]` is absent", container.shown()) });
+                if let Key::Item(name) = key {
+                    let message = format!("`{}[…]` is absent", container.shown());
+                    fault.guarded = Some(Guarded { word: name.clone(), message });
+                }
                 fault
             }
             Lookup::Call { text, wanted, names } => {

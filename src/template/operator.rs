@@ -22,7 +22,9 @@ pub(in crate::template) fn install(environment: &mut Environment<'static>) {
     environment.add_filter(Guard::Operand.filter(), |state: &mut State, value: Value| operand(state, value));
     environment.add_filter(Guard::Text.filter(), text);
     environment.add_filter(Guard::Container.filter(), |state: &mut State, value: Value| {
-        Ok::<_, Error>(jinja::container(&operand(state, value)?)?)
+        let container = jinja::container(&operand(state, value)?)?;
+        state.consume_fuel(container.len().unwrap_or(0) as u64 / 16)?;
+        Ok::<_, Error>(container)
     });
     environment.add_filter(Guard::Items.filter(), items);
     environment.add_filter(Guard::Settled.filter(), |state: &mut State, value: Value| {

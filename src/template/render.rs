@@ -70,7 +70,7 @@ pub(crate) struct Budget {
 impl Default for Budget {
     fn default() -> Self {
         Budget {
-            time: Duration::from_millis(500),
+            time: Duration::from_secs(1),
             fuel: 1_000_000,
             output_bytes: 8 << 20,
             documents: 10_000,

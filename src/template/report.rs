@@ -121,10 +121,20 @@ fn operation(detail: &str) -> Fault {
         return Fault::new(format!("`{operator}` cannot combine {} and {}", in_words(left), in_words(right)));
     }
     if let Some(rest) = detail.strip_prefix("value of type ") {
+        let what = if rest.ends_with("is not callable") { "called" } else { "sliced" };
         return Fault::new(format!(
-            "{} cannot be sliced",
+            "{} cannot be {what}",
             in_words(rest.split(' ').next().unwrap_or_default())
         ));
+    }
+    if let Some((found, wanted)) =
+        detail.strip_prefix("cannot convert ").and_then(|rest| rest.split_once(" to "))
+    {
+        return Fault::new(format!("{} cannot be used here", in_words(found)))
+            .expected(wanted_in_words(wanted));
+    }
+    if detail.ends_with("can only be multiplied with integers") {
+        return Fault::new("`*` repeats a text or a list").expected("a whole number beside it");
     }
     if detail.starts_with("unable to calculate") {
         return Fault::new("this has no result").hint("a division by zero, or a number too large");
@@ -153,6 +163,16 @@ fn in_words(kind: &str) -> &'static str {
         "map" => "a map",
         "undefined" => "nothing",
         _ => "a function",
+    }
+}
+
+/// The engine's name of a Rust type in the author's words.
+fn wanted_in_words(target: &str) -> &'static str {
+    match target {
+        "bool" => "true or false",
+        "f32" | "f64" | "float" => "a number",
+        "String" | "string" | "str" => "text",
+        _ => "a whole number",
     }
 }
 

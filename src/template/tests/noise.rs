@@ -155,7 +155,7 @@ impl Noise {
 
     /// An expression that mostly is one.
     fn expression(&mut self, depth: usize) -> String {
-        let mut inner = |noise: &mut Noise| noise.expression(depth + 1);
+        let inner = |noise: &mut Noise| noise.expression(depth + 1);
         match self.below(if depth > 3 { 5 } else { 18 }) {
             0 => "parent".into(),
             1 => "parent.spec.a".into(),
