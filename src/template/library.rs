@@ -176,11 +176,8 @@ fn bound(environment: &mut Environment<'static>, budget: &Budget) {
     environment.set_recursion_limit(budget.recursion);
 }
 
-/// A file is named by its path below the hooks folder, or by its path from the folder of the file that names it.
+/// A file is named by its path from the folder of the file that names it, or else from the hooks folder.
 fn beside<'s>(name: &'s str, from: &'s str, names: &BTreeSet<String>) -> Cow<'s, str> {
-    if names.contains(name) {
-        return name.into();
-    }
     let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in name.split('/') {

@@ -3,6 +3,7 @@
 //! The engine compiles the guarded text, so its offsets are those of the guarded text; `Source::original` leads back.
 //! Guards add no line, and nothing outside of expressions.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -47,7 +48,7 @@ struct Insertion {
     offset: usize,
     /// In the guarded text.
     guarded: usize,
-    text: &'static str,
+    text: Cow<'static, str>,
     /// What the guard is about, in the author's text.
     subject: Range<usize>,
 }
@@ -169,7 +170,7 @@ fn insert(text: &str, insertions: &mut [Insertion]) -> String {
         guarded.push_str(&text[done..insertion.offset]);
         done = insertion.offset;
         insertion.guarded = guarded.len();
-        guarded.push_str(insertion.text);
+        guarded.push_str(&insertion.text);
     }
     guarded.push_str(&text[done..]);
     guarded
@@ -438,11 +439,11 @@ impl Walk<'_> {
 
     fn guard(&mut self, operand: &Expr, guard: Guard) {
         let subject = range_of(operand);
-        let (open, close) = match operand {
-            Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) | Expr::Call(_) => ("(", closing(guard).1),
-            _ => ("((", closing(guard).0),
-        };
-        for (offset, text) in [(subject.start, open), (subject.end, close)] {
+        let is_look_up =
+            matches!(operand, Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) | Expr::Call(_));
+        let (open, close) = if is_look_up { ("(", "") } else { ("((", ")") };
+        let close = format!("{close}|{})", guard.filter());
+        for (offset, text) in [(subject.start, open.into()), (subject.end, close.into())] {
             self.insertions.push(Insertion { offset, guarded: 0, text, subject: subject.clone() });
         }
     }
@@ -453,20 +454,6 @@ impl Walk<'_> {
 
     fn refuse(&mut self, what: &'static str, why: &'static str, range: Range<usize>) {
         self.note(Kind::Refused(what, why), "", range);
-    }
-}
-
-/// What follows an operand in two parentheses, and in one.
-fn closing(guard: Guard) -> (&'static str, &'static str) {
-    match guard {
-        Guard::Operand => (")|__operand)", "|__operand)"),
-        Guard::Text => (")|__text)", "|__text)"),
-        Guard::Container => (")|__container)", "|__container)"),
-        Guard::Items => (")|__items)", "|__items)"),
-        Guard::Settled => (")|__settled)", "|__settled)"),
-        Guard::Kept => (")|__kept)", "|__kept)"),
-        Guard::Stored => (")|__stored)", "|__stored)"),
-        Guard::Callee => (")|__callee)", "|__callee)"),
     }
 }
 
