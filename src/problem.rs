@@ -93,20 +93,20 @@ impl Problem {
 
     /// The whole page for a person: headline, source line with a caret, found, expected, trail, hint.
     pub(crate) fn page(&self) -> String {
-        let mut page = self.headline();
+        let mut page = visible(&self.headline());
         if let (Some(place), Some(snippet)) = (&self.place, &self.snippet) {
             page.push_str(&caret_lines(place, snippet));
         }
         for (label, text) in [("found", &self.found), ("expected", &self.expected)] {
             if let Some(text) = text {
-                page.push_str(&format!("\n{label}: {text}"));
+                page.push_str(&format!("\n{label}: {}", visible(text)));
             }
         }
         for place in &self.trail {
             page.push_str(&format!("\nfrom: {place}"));
         }
         if let Some(hint) = &self.hint {
-            page.push_str(&format!("\nhint: {hint}"));
+            page.push_str(&format!("\nhint: {}", visible(hint)));
         }
         page
     }
@@ -122,10 +122,10 @@ impl Problem {
 /// One line, for conditions and logs: place, message, found, expected, hint.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.headline())?;
+        f.write_str(&one_line(&self.headline()))?;
         for (label, text) in [("found", &self.found), ("expected", &self.expected), ("hint", &self.hint)] {
             if let Some(text) = text {
-                write!(f, "; {label}: {text}")?;
+                write!(f, "; {label}: {}", one_line(text))?;
             }
         }
         Ok(())
@@ -140,7 +140,7 @@ fn caret_lines(place: &Place, snippet: &Snippet) -> String {
     let (text, before) = window(&snippet.text, place.column.saturating_sub(1));
     let indent: String = text.chars().take(before).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
     let width = snippet.width.min(text.chars().count().saturating_sub(before)).max(1);
-    format!("\n {margin} |\n {number} | {text}\n {margin} | {indent}{}", "^".repeat(width))
+    format!("\n {margin} |\n {number} | {}\n {margin} | {indent}{}", visible(&text), "^".repeat(width))
 }
 
 /// The part of a long line that is worth showing, and how many of its characters come before `column`.
@@ -156,6 +156,25 @@ fn window(line: &str, column: usize) -> (String, usize) {
     let left = if start > 0 { "…" } else { "" };
     let right = if start + LONGEST < length { "…" } else { "" };
     (format!("{left}{shown}{right}"), column - start + left.chars().count())
+}
+
+/// Control characters by their pictures: what an author or a client wrote must not steer a terminal.
+fn visible(text: &str) -> String {
+    text.chars().map(|c| if matches!(c, '\n' | '\t') { c } else { picture(c) }).collect()
+}
+
+/// The same for places that hold one line.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if matches!(c, '\n' | '\t') { ' ' } else { picture(c) }).collect()
+}
+
+fn picture(c: char) -> char {
+    match c {
+        '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
+        '\x7f' => '\u{2421}',
+        '\u{80}'..='\u{9f}' => '\u{fffd}',
+        c => c,
+    }
 }
 
 /// The candidate a person most likely meant by `word`, if one is near enough to be worth a "did you mean".
@@ -222,6 +241,17 @@ mod tests {
             problem.to_string(),
             "hooks/bluegreen/sync.yaml:12:9: unknown name `parnet`; hint: did you mean `parent`?"
         );
+    }
+
+    #[test]
+    fn control_characters_are_shown_not_obeyed() {
+        let at = Place { file: "a.yaml".into(), line: 1, column: 2 };
+        let problem = Problem::new("bad\x1b[31m\nnext line").at(at).with_source("a\0b", 1).found("\u{9b}2J");
+        assert_eq!(
+            problem.page(),
+            "a.yaml:1:2: bad␛[31m\nnext line\n   |\n 1 | a␀b\n   |  ^\nfound: \u{fffd}2J"
+        );
+        assert_eq!(problem.to_string(), "a.yaml:1:2: bad␛[31m next line; found: \u{fffd}2J");
     }
 
     #[test]
