@@ -118,7 +118,9 @@ fn operation(detail: &str) -> Fault {
         let mut words = rest.split(" operator on unsupported types ");
         let operator = words.next().unwrap_or_default();
         let (left, right) = words.next().unwrap_or_default().split_once(" and ").unwrap_or_default();
-        return Fault::new(format!("`{operator}` cannot combine {} and {}", in_words(left), in_words(right)));
+        let fault = format!("`{operator}` cannot combine {} and {}", in_words(left), in_words(right));
+        let joins = operator == "+" && [left, right].contains(&"string");
+        return if joins { Fault::new(fault).hint("`~` joins values as text") } else { Fault::new(fault) };
     }
     if let Some(rest) = detail.strip_prefix("value of type ") {
         let what = if rest.ends_with("is not callable") { "called" } else { "sliced" };

@@ -27,7 +27,36 @@ pub(in crate::template) fn explain(text: &str, error: &Error) -> (Fault, Range<u
     if let Some(open) = open {
         return (open.fault(), open.range);
     }
-    (fault(detail, &text[range.clone()]), range)
+    (with_hint_of_habits(fault(detail, &text[range.clone()]), text, &range), range)
+}
+
+/// What other languages write there, and what Jinja writes instead.
+const HABITS: &[(&str, &str)] = &[
+    ("&&", "Jinja writes `and`"),
+    ("||", "Jinja writes `or`"),
+    ("! ", "Jinja writes `not`"),
+    ("?", "Jinja writes `a if condition else b`"),
+    (".", "a name stands before the first dot, such as `parent.spec`"),
+    ("$", "names have no `$`; `{% set name = … %}` gives one a value"),
+    (":=", "Jinja writes `{% set name = … %}`"),
+];
+
+/// Says how Jinja writes what stands at `range`, where that is known.
+fn with_hint_of_habits(fault: Fault, text: &str, range: &Range<usize>) -> Fault {
+    if fault.message.starts_with("`if` ends nothing") {
+        return fault.hint("Jinja writes `elif`");
+    }
+    let (before, at) = text.split_at(range.start);
+    if before.rfind("{{").is_some_and(|open| begins_a_block(text, open + 2)) {
+        return Fault { hint: None, ..fault }.hint(TAGS_OF_JINJA);
+    }
+    if at.starts_with('}') && before.rfind("{{{").is_some_and(|open| !before[open..].contains('}')) {
+        return fault.hint("put a space between `{` and `{{`");
+    }
+    let habit = HABITS.iter().find(|(theirs, _)| at.starts_with(theirs));
+    let Some((theirs, ours)) = habit else { return fault };
+    let fault = Fault { hint: None, ..fault };
+    fault.found(format!("`{theirs}`")).hint(*ours)
 }
 
 /// The text of a line, for errors that know no more.
@@ -220,7 +249,16 @@ fn unexpected(found: &str, expected: &str, text: &str) -> Fault {
 
 fn unknown_tag(name: &str) -> Fault {
     if name.starts_with("end") || ["else", "elif"].contains(&name) {
-        return Fault::new(format!("`{name}` belongs to nothing that is open here"));
+        let fault = Fault::new(format!("`{name}` belongs to nothing that is open here"));
+        let near = nearest(name, TAGS.iter().copied()).filter(|near| *near != name);
+        return match near {
+            Some(near) => fault.hint(format!("did you mean `{near}`?")),
+            None if name == "end" => fault.hint("Jinja says what ends, such as `endif` or `endfor`"),
+            None => fault,
+        };
+    }
+    if ["elseif", "elsif"].contains(&name) {
+        return Fault::new(format!("unknown tag `{name}`")).hint("Jinja writes `elif`");
     }
     let fault = Fault::new(format!("unknown tag `{name}`"));
     match nearest(name, TAGS.iter().copied()) {
@@ -248,9 +286,25 @@ fn token(name: &str, text: &str) -> String {
     }
 }
 
+const TAGS_OF_JINJA: &str =
+    "Jinja writes tags as `{% if … %}` and `{% endif %}`, `{% for … %}` and `{% endfor %}`";
+
+/// `{{ if … }}`, as Go's templates write tags. `at` is behind the braces.
+fn begins_a_block(text: &str, at: usize) -> bool {
+    let (before, expression) = text.split_at(floor(text, at));
+    let opens = before.trim_end_matches([' ', '-']).ends_with("{{");
+    let expression = expression.trim_start_matches([' ', '-']);
+    let word = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
+    let called = expression[word.len()..].trim_start().starts_with('(');
+    opens && !called && ["if", "else", "end", "range", "with", "for", "endif", "endfor"].contains(&word)
+}
+
 /// `labels.app-name` reads as a subtraction: says so where an unknown name stands right behind a sign.
 pub(in crate::template) fn with_hint_of_signs(fault: Fault, text: &str, name: usize) -> Fault {
     match text[..floor(text, name)].chars().next_back() {
+        Some('{' | '-' | ' ') if begins_a_block(text, name) => {
+            Fault { hint: None, ..fault }.hint(TAGS_OF_JINJA)
+        }
         Some('-' | '/') if fault.hint.is_none() => {
             fault.hint("a key with `-` or `/` in it is written in brackets: `labels[\"app-name\"]`")
         }

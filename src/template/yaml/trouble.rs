@@ -42,6 +42,8 @@ impl Trouble {
 
 /// The text around an offset.
 struct Sight<'t> {
+    /// The line above.
+    above: &'t str,
     /// The line up to the offset.
     before: &'t str,
     /// From the offset to the end of its line.
@@ -58,12 +60,23 @@ impl<'t> Sight<'t> {
             true => text[..offset].trim_end().char_indices().next_back().map_or(0, |(at, _)| at),
             false => offset,
         };
-        Sight { before: &text[line..offset], after: &text[offset..end], visible }
+        let above = text[..line].trim_end_matches('\n').rsplit('\n').next().unwrap_or_default();
+        Sight { above, before: &text[line..offset], after: &text[offset..end], visible }
     }
 
     /// Whether the line already has a `key: ` before the offset.
     fn after_a_key(&self) -> bool {
         self.before.trim_start().contains(": ")
+    }
+
+    /// The line above, where it is `key:value` without the space that makes it a key.
+    fn colon_without_space(&self) -> Option<&str> {
+        let above = self.above.trim();
+        let (key, value) = above.split_once(':')?;
+        let is_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let forgotten =
+            !key.is_empty() && key.chars().all(is_key) && value.starts_with(|c: char| c.is_alphanumeric());
+        forgotten.then_some(above)
     }
 
     fn starts_a_line(&self) -> bool {
@@ -87,6 +100,13 @@ fn explain(kind: &ErrorKind, sight: &Sight, limits: &Limits) -> Fault {
             Fault::new("a second `: ` in one line")
                 .hint("if it belongs to the value, put the value in quotes")
         }
+        Kind::MappingValueNotAllowed | Kind::InvalidColonPlacement
+            if sight.colon_without_space().is_some() =>
+        {
+            let line = sight.colon_without_space().unwrap_or_default();
+            Fault::new("a key is not expected here")
+                .hint(format!("is a space missing after the `:` of `{line}` in the line above?"))
+        }
         Kind::MappingValueNotAllowed | Kind::InvalidColonPlacement => {
             Fault::new("a key is not expected here")
                 .hint("the line above has a value already; is the indentation right?")
@@ -107,6 +127,10 @@ fn explain(kind: &ErrorKind, sight: &Sight, limits: &Limits) -> Fault {
             .hint(r"write `\\` for a backslash, or use single quotes"),
         Kind::UnexpectedCharacter { character: '`' } => {
             Fault::new("a plain value cannot begin with a backtick").hint(QUOTE)
+        }
+        Kind::UnexpectedCharacter { character } if character.is_control() => {
+            Fault::new("a control character")
+                .hint("save the file as text, without it; in double quotes `\\x00` stands for it")
         }
         Kind::UnexpectedCharacter { character } => {
             Fault::new(format!("a plain value cannot begin with `{character}`")).hint(QUOTE)
