@@ -35,9 +35,10 @@ impl Flags {
     }
 }
 
-/// What the crates below us say is theirs: kube logs whole responses, Secrets included.
+/// What the crates below us say is theirs: kube logs whole responses, Secrets included, and actix an error for each client
+/// that speaks no HTTP.
 fn with_quiet_crates(level: &str) -> String {
-    format!("kube_client=off,actix_server=warn,actix_http=warn,{level}")
+    format!("kube_client=off,actix_server=warn,actix_http=off,{level}")
 }
 
 fn filter(text: &str) -> Result<String, String> {

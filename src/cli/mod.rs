@@ -82,13 +82,34 @@ pub(crate) fn run() -> ExitCode {
         Ok(Ended::Well) => ExitCode::SUCCESS,
         Ok(Ended::AtFault) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", told_once(&error));
             ExitCode::from(2)
         }
     }
 }
 
+/// The error and its causes, without those that an error above has already told: some libraries' do.
+fn told_once(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told {
+        told if told.is_empty() => cause,
+        told if told.contains(&cause) => told,
+        told => format!("{told}: {cause}"),
+    })
+}
+
 /// Shows a problem to a person.
 fn show(problem: &Problem) {
     eprintln!("{}", problem.page());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told_once;
+
+    #[test]
+    fn cause_that_was_told_is_not_told_again() {
+        let error =
+            anyhow::anyhow!("no such file").context("reading `a`: no such file").context("connecting");
+        assert_eq!(told_once(&error), "connecting: reading `a`: no such file");
+    }
 }
