@@ -76,9 +76,20 @@ pub(super) async fn keep(source: Source) {
 #[derive(Default)]
 struct Pause {
     failures: u32,
+    /// The failure that was told last.
+    told: Option<String>,
 }
 
 impl Pause {
+    /// A server that starts or is busy refuses for a moment; only what lasts is worth a person's time, and that once.
+    fn is_worth_telling(&mut self, error: &str) -> bool {
+        if self.failures < 3 || self.told.as_deref() == Some(error) {
+            return false;
+        }
+        self.told = Some(error.to_string());
+        true
+    }
+
     async fn wait(&mut self) {
         self.wait_at_least(Duration::ZERO).await;
     }
@@ -108,7 +119,7 @@ async fn follow(source: &Source, resource: &Arc<Resource>, pause: &mut Pause) {
             }
         };
         if heard && began.elapsed() > SHORT {
-            pause.failures = 0;
+            *pause = Pause::default();
         }
         match outcome {
             Ok(()) if began.elapsed() > SHORT => {}
@@ -127,7 +138,7 @@ async fn follow(source: &Source, resource: &Arc<Resource>, pause: &mut Pause) {
             }
             Err(Ended::Failed(error)) => {
                 let gone = error.status() == Some(StatusCode::NOT_FOUND);
-                report(source, resource, &error, pause.failures);
+                report(source, resource, &error, pause);
                 if gone {
                     return;
                 }
@@ -140,13 +151,12 @@ async fn follow(source: &Source, resource: &Arc<Resource>, pause: &mut Pause) {
     }
 }
 
-fn report(source: &Source, resource: &Resource, error: &Error, failures: u32) {
+fn report(source: &Source, resource: &Resource, error: &Error, pause: &mut Pause) {
     let Some(kind) = source.kind.upgrade() else { return };
     if kind.live().is_none() && error.status() != Some(StatusCode::NOT_FOUND) {
         kind.set_state(State::Failing(error.to_string()));
     }
-    // A server that starts or is busy refuses for a moment; only what lasts is worth a person's time.
-    if failures >= 3 {
+    if pause.is_worth_telling(&error.to_string()) {
         warn!(kind = %resource.gvk, %error, "watch ended, will begin again");
     } else {
         debug!(kind = %resource.gvk, %error, "watch ended, will begin again");
@@ -367,5 +377,20 @@ async fn list(source: &Source, resource: &Arc<Resource>) -> Result<String, Ended
                 return Ok(page.metadata.resource_version);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pause;
+
+    #[test]
+    fn what_lasts_is_told_once_and_again_when_it_changes() {
+        let mut pause = Pause::default();
+        assert!(!pause.is_worth_telling("forbidden"));
+        pause.failures = 3;
+        assert!(pause.is_worth_telling("forbidden"));
+        assert!(!pause.is_worth_telling("forbidden"));
+        assert!(pause.is_worth_telling("connection refused"));
     }
 }

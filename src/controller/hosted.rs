@@ -220,7 +220,7 @@ async fn live(controller: &str, kind: &Kind) -> Arc<Resource> {
         match states.borrow_and_update().clone() {
             State::Live(resource) => return resource,
             State::Absent(message) | State::Failing(message) => {
-                warn!(controller, %message, "parent kind cannot be watched yet, waiting for it");
+                warn!(controller, error = %message, "parent kind cannot be watched yet, waiting for it");
             }
             State::Starting => {}
         }

@@ -29,6 +29,10 @@ pub(crate) struct Memory {
     repairs: HashMap<(usize, Key), Repairs>,
     /// The status that was written, and what the server left different.
     pub status: Option<Written>,
+    /// The status as it was last written, and how often anew.
+    status_repairs: Option<Repairs>,
+    /// What was said last of a failing visit.
+    told: Option<u64>,
     /// Values in the last status that the server did not take.
     pub unfit: Unfit,
     /// Visits in a row that ended with writes nobody has looked at.
@@ -60,6 +64,8 @@ impl Memory {
             reasons: HashMap::new(),
             repairs: HashMap::new(),
             status: None,
+            status_repairs: None,
+            told: None,
             unfit: Unfit::default(),
             unsettled: 0,
             finalize_fails_since: None,
@@ -98,6 +104,28 @@ impl Memory {
         repairs.count > REPAIRS
     }
 
+    /// How long to leave the status to whoever keeps changing it back, another controller perhaps.
+    pub(crate) fn status_pause(&self, wanted: u64) -> Option<Duration> {
+        let repairs = self.status_repairs.as_ref().filter(|repairs| repairs.wanted == wanted)?;
+        let over = repairs.count.checked_sub(REPAIRS)?;
+        Duration::from_secs(1 << over.min(6)).checked_sub(repairs.since.elapsed())
+    }
+
+    /// Counts a status that was written, and tells whether it has become a fight just now.
+    pub(crate) fn note_status(&mut self, wanted: u64) -> bool {
+        let count = match &self.status_repairs {
+            Some(last) if last.wanted == wanted && last.since.elapsed() < REPAIRS_COUNT => last.count + 1,
+            _ => 0,
+        };
+        self.status_repairs = Some(Repairs { wanted, since: Instant::now(), count });
+        count == REPAIRS
+    }
+
+    /// Whether this is not what was said last.
+    pub(crate) fn is_news(&mut self, said: Option<u64>) -> bool {
+        std::mem::replace(&mut self.told, said) != said
+    }
+
     /// Whether visits keep ending with new writes.
     pub(crate) fn never_settles(&self) -> bool {
         self.unsettled >= BRISK
@@ -112,5 +140,37 @@ impl Memory {
 
     pub(crate) fn settled(&mut self) {
         self.unsettled = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_that_is_changed_back_and_back_is_left_alone_for_a_while() {
+        let mut memory = Memory::new("uid");
+        let fights: Vec<bool> = (0..=REPAIRS).map(|_| memory.note_status(1)).collect();
+        assert_eq!(fights.iter().filter(|fight| **fight).count(), 1);
+        assert!(memory.status_pause(1).is_some_and(|pause| pause <= Duration::from_secs(1)));
+        memory.note_status(1);
+        assert!(memory.status_pause(1).is_some_and(|pause| pause > Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn another_status_is_written_at_once() {
+        let mut memory = Memory::new("uid");
+        for wanted in [1, 1, 1, 1, 1, 1, 1, 2] {
+            memory.note_status(wanted);
+        }
+        assert_eq!(memory.status_pause(2), None);
+        assert_eq!(memory.status_pause(1), None);
+    }
+
+    #[test]
+    fn what_was_said_is_news_once() {
+        let mut memory = Memory::new("uid");
+        let said = [Some(1), Some(1), Some(2), None, Some(2)].map(|said| memory.is_news(said));
+        assert_eq!(said, [true, false, true, true, true]);
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod status;
 #[cfg(test)]
 mod tests;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -416,8 +417,12 @@ impl Visit<'_> {
         };
         let said = Said { answered: conclusion.status.take(), generation: self.generation, note: said };
         match status::write(self.room, self.writer, parent, &mut self.memory, said).await {
-            Ok(None) => {}
-            Ok(Some(refusal)) => {
+            Ok(status::Outcome::Right) => {}
+            Ok(status::Outcome::Later(pause)) => {
+                let after = conclusion.resync_after.map_or(pause, |after| after.min(pause));
+                conclusion.resync_after = Some(after);
+            }
+            Ok(status::Outcome::Refused(refusal)) => {
                 if conclusion.ended == Ended::Done {
                     conclusion.ended = Ended::Stuck(refusal);
                 }
@@ -432,13 +437,23 @@ impl Visit<'_> {
         }
     }
 
-    fn report(&self, key: &Key, parent: Option<&Object>, ended: &Ended) {
+    fn report(&mut self, key: &Key, parent: Option<&Object>, ended: &Ended) {
         let controller = &self.room.definition.name;
+        // The same failure at every retry is one fact: the event counts how often.
+        let said = match ended {
+            Ended::Retry(note) | Ended::Stuck(note) => Some(fingerprint(note)),
+            Ended::Done | Ended::Changed | Ended::Waiting(_) => None,
+        };
+        let news = self.memory.is_news(said);
         let note = match ended {
             Ended::Done | Ended::Changed => return,
             Ended::Waiting(note) => {
                 debug!(controller, parent = %key, reason = note.reason, message = note.message, "parent waits");
                 return;
+            }
+            Ended::Retry(note) | Ended::Stuck(note) if !news => {
+                debug!(controller, parent = %key, reason = note.reason, error = note.message, "visit failed as before");
+                note
             }
             Ended::Retry(note) => {
                 warn!(controller, parent = %key, reason = note.reason, error = note.message, "visit failed, will retry");
@@ -497,6 +512,12 @@ fn groups<'a>(
         }
     }
     groups
+}
+
+fn fingerprint(note: &Note) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (note.reason, &note.message).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What a visit has to wait for before the hook can be asked.

@@ -3,9 +3,11 @@
 //! Written by server-side apply under a manager of its own, and only when it differs from what is there.
 
 use std::hash::{DefaultHasher, Hasher};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use tracing::warn;
 
 use crate::cluster::object::Object;
 use crate::cluster::request::Error;
@@ -94,19 +96,32 @@ pub(crate) struct Said<'a> {
     pub note: Option<&'a Note>,
 }
 
+/// What came of a status.
+pub(crate) enum Outcome {
+    Right,
+    /// A field that the server refuses was left out. The note stands in the condition where the visit has nothing else to
+    /// say.
+    Refused(Note),
+    /// Another writer keeps changing it back: to be tried again after this time.
+    Later(Duration),
+}
+
+impl From<Option<Note>> for Outcome {
+    fn from(refusal: Option<Note>) -> Self {
+        refusal.map_or(Outcome::Right, Outcome::Refused)
+    }
+}
+
 /// Writes the status if anything about it is to change.
-///
-/// A field that the server refuses is left out. The note that says so comes back, and stands in the condition where
-/// the visit has nothing else to say.
 pub(crate) async fn write(
     room: &Room,
     writer: &Writer<'_>,
     parent: &Object,
     memory: &mut Memory,
     said: Said<'_>,
-) -> Result<Option<Note>, Error> {
+) -> Result<Outcome, Error> {
     if !room.parent_resource.has_status {
-        return Ok(None);
+        return Ok(Outcome::Right);
     }
     let now = Timestamp::now();
     let mut refused = 0;
@@ -116,7 +131,11 @@ pub(crate) async fn write(
         let digest = digest(&wanted["status"]);
         let left = left_over(parent, &wanted);
         if left.is_none_or(|left| memory.status == Some(Written { wanted: digest, left })) {
-            return Ok(refusal);
+            return Ok(refusal.into());
+        }
+        let timeless = timeless(&status);
+        if let Some(pause) = memory.status_pause(timeless) {
+            return Ok(Outcome::Later(pause));
         }
         let mut sent = wanted.clone();
         sent.insert("metadata".into(), metadata(parent));
@@ -126,9 +145,15 @@ pub(crate) async fn write(
                 let after = room.parents.get(&parent.key);
                 let left = after.and_then(|after| left_over(&after, &wanted));
                 memory.status = left.map(|left| Written { wanted: digest, left });
-                return Ok(refusal);
+                if memory.note_status(timeless) {
+                    warn!(
+                        controller = room.definition.name, parent = %parent.key,
+                        "another writer keeps changing the status back: it is written less often"
+                    );
+                }
+                return Ok(refusal.into());
             }
-            Err(error) if error.is(404) => return Ok(refusal),
+            Err(error) if error.is(404) => return Ok(refusal.into()),
             Err(error) => {
                 let path = refused_path(&error).filter(|_| refused < MOST_REFUSED);
                 let Some(path) = path.filter(|path| remove(&mut status, path)) else { return Err(error) };
@@ -174,6 +199,16 @@ fn learn(room: &Room, memory: &mut Memory, said: &Said, path: String, words: Str
 fn left_over(parent: &Object, wanted: &Map<String, Value>) -> Option<u64> {
     let difference = difference(wanted, &parent.parsed(), parent.owned_status.as_deref());
     (!difference.is_empty()).then(|| difference.signature())
+}
+
+/// Tells one status from another by all but the times in its conditions.
+fn timeless(status: &Map<String, Value>) -> u64 {
+    let mut status = status.clone();
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        condition.remove("lastTransitionTime");
+    }
+    digest(&Value::Object(status))
 }
 
 fn digest(value: &Value) -> u64 {
