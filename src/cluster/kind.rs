@@ -337,3 +337,32 @@ fn in_percent(text: &str) -> String {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_object_is_listed_by_its_name_in_its_namespace_alone() {
+        let secrets = Resource {
+            gvk: Gvk::new("v1", "Secret"),
+            plural: "secrets".into(),
+            namespaced: true,
+            has_status: false,
+        };
+        let managers = Managers { objects: "us".into(), status: "us-status".into() };
+        let uri = |only: Option<Key>| {
+            let subject = Subject { api_version: "v1".into(), plural: "secrets".into(), only };
+            Kind::new(subject, &managers).list_uri(&secrets, "watch=1")
+        };
+        assert_eq!(uri(None), "/api/v1/secrets?watch=1");
+        assert_eq!(
+            uri(Some(Key::new("web", "my.auth-1"))),
+            "/api/v1/namespaces/web/secrets?fieldSelector=metadata.name%3Dmy.auth-1&watch=1"
+        );
+        assert_eq!(
+            uri(Some(Key::new("../x", "a&b,c=d"))),
+            "/api/v1/namespaces/..%2Fx/secrets?fieldSelector=metadata.name%3Da%26b%2Cc%3Dd&watch=1"
+        );
+    }
+}

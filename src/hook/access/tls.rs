@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use rustls::client::WantsClientCert;
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
-use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
+use rustls::{CertificateError, ClientConfig, ConfigBuilder, RootCertStore};
 
 use crate::hook::access::Identity;
 use crate::hook::access::trust::Trust;
@@ -84,4 +84,18 @@ fn system_roots() -> io::Result<Arc<RootCertStore>> {
         return Err(io::Error::other(format!("no root certificate found on this system{cause}")));
     }
     Ok(ROOTS.get_or_init(|| Arc::new(roots)).clone())
+}
+
+/// Says what to do about a server that is not trusted.
+pub(in crate::hook) fn with_advice(error: io::Error) -> io::Error {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    let Some(rustls::Error::InvalidCertificate(fault)) = cause else { return error };
+    let advice = match fault {
+        CertificateError::UnknownIssuer => "give its authority's certificate as `caBundle`",
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "the server shows an authority's certificate as its own: give this one as `caBundle`"
+        }
+        _ => return error,
+    };
+    io::Error::other(format!("{error}; hint: {advice}"))
 }

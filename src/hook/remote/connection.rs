@@ -18,9 +18,10 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::hook::access::tls;
 
@@ -153,17 +154,43 @@ impl Wake for Bell {
     }
 }
 
-async fn secure(
-    origin: &Origin,
-    socket: TcpStream,
-    with: Option<&Arc<ClientConfig>>,
-) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+async fn secure(origin: &Origin, socket: TcpStream, with: Option<&Arc<ClientConfig>>) -> io::Result<Secured> {
     let name = ServerName::try_from(origin.host.clone()).map_err(io::Error::other)?;
     let config = match with {
         Some(config) => config.clone(),
         None => tls::system()?,
     };
-    TlsConnector::from(config).connect(name, socket).await
+    let stream = TlsConnector::from(config).connect(name, socket).await;
+    stream.map(Secured).map_err(tls::with_advice)
+}
+
+/// A TLS connection that may end without a word.
+///
+/// Servers of HTTP/1.0, Python's for one, end an answer by closing the socket, without the notice that TLS asks for. An
+/// answer that somebody has cut off this way is no JSON object any more, and one with a length is seen to be too short.
+struct Secured(TlsStream<TcpStream>);
+
+impl AsyncRead for Secured {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context, buffer: &mut ReadBuf) -> Poll<io::Result<()>> {
+        match Pin::new(&mut self.0).poll_read(cx, buffer) {
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
+            other => other,
+        }
+    }
+}
+
+impl AsyncWrite for Secured {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
 }
 
 /// Connections at rest.

@@ -16,6 +16,8 @@ pub(super) enum Act {
     Write(Vec<u8>),
     /// Write for as long as somebody reads.
     Flood(&'static str),
+    /// Close the socket at once, whatever else there was to say.
+    Drop,
     /// Do nothing more, and keep the connection open.
     Hang,
 }
@@ -136,6 +138,7 @@ async fn follow(
                     return;
                 }
             }
+            Act::Drop => return,
             Act::Flood(piece) => while stream.write_all(piece.as_bytes()).await.is_ok() {},
             Act::Hang => std::future::pending().await,
         }

@@ -156,7 +156,9 @@ async fn a_hook_that_shows_an_unknown_certificate_is_not_asked() {
     let url = secure_url(&server);
     let untrusting = Remote::new(RemoteSettings { url: url.clone(), ..settings(&server) }).unwrap();
     let message = unavailable(sync(&untrusting).await);
-    assert!(message.starts_with(&format!("no connection to {}: ", &url[..url.len() - 5])), "{message}");
+    let told =
+        "invalid peer certificate: UnknownIssuer; hint: give its authority's certificate as `caBundle`";
+    assert_eq!(message, format!("no connection to {}: {told}", &url[..url.len() - 5]));
     let other = CertifiedIssuer::self_signed(own_authority(&[]), KeyPair::generate().unwrap()).unwrap();
     let message = unavailable(sync(&reached(&server, trusting(&other.pem()))).await);
     assert!(message.contains("invalid peer certificate"), "{message}");
@@ -201,7 +203,8 @@ async fn an_authority_as_the_servers_own_certificate_is_refused_for_any_fault_of
     let certificate = below.signed_by(&key, &authority).unwrap();
     let server = secure(&Shown { pem: String::new(), der: certificate.der().clone(), key }).await;
     let message = unavailable(sync(&reached(&server, trusting(&authority.pem()))).await);
-    assert!(message.contains("CaUsedAsEndEntity"), "another than the one given: {message}");
+    let told = "hint: the server shows an authority's certificate as its own: give this one as `caBundle`";
+    assert!(message.ends_with(told), "another than the one given: {message}");
 }
 
 #[tokio::test]
@@ -447,4 +450,18 @@ async fn an_inline_bundle_without_a_certificate_is_told() {
     let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let message = unready(sync(&reached(&server, trusting(nonsense))).await);
     assert!(message.starts_with("`caBundle`: no certificate that can be used: "), "{message}");
+}
+
+#[tokio::test]
+async fn an_answer_over_tls_may_end_with_its_connection_and_no_notice() {
+    let shown = self_signed(named(&["localhost"]));
+    let answered = format!("HTTP/1.0 200 OK\r\n\r\n{NO_CHILDREN}");
+    let cut = format!("HTTP/1.0 200 OK\r\n\r\n{}", &NO_CHILDREN[..9]);
+    let short = format!("HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{}", &NO_CHILDREN[..9]);
+    let scripts = [answered, cut, short].map(|text| [answer(text), vec![Act::Drop]].concat());
+    let server = Server::start_tls(scripts.to_vec(), acceptor(&shown, None)).await;
+    let remote = reached(&server, trusting(&shown.pem));
+    assert_eq!(sync(&remote).await, Ok(Answer::default()));
+    assert!(refused(sync(&remote).await).starts_with("the answer is not JSON: "));
+    assert!(unavailable(sync(&remote).await).starts_with("the answer broke off: "));
 }
