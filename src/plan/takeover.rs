@@ -19,12 +19,43 @@ pub(crate) fn is_due(body: &str, owned: Option<&str>) -> bool {
 /// `live` is the whole object, `managedFields` included. The patch holds its resource version and is refused if the
 /// object has changed meanwhile. `None` when there is nothing to take.
 pub(crate) fn patch(live: &Value, wanted: &Map<String, Value>, manager: &str) -> Option<Value> {
+    let record = last_applied(live.get("metadata")?);
+    let wishes: Vec<&Map<String, Value>> = [Some(wanted), record.as_ref()].into_iter().flatten().collect();
+    patch_for(&wishes, live, wanted, manager)
+}
+
+/// The JSON patch that makes `manager` the owner of every item of the list in which `field` was refused, so that an apply
+/// removes those it doesn't want.
+///
+/// An apply leaves the items of others alone. A Service's port that somebody has renumbered is such an item, and with it
+/// ours can't come back: both have one name. `None` where that is not the reason.
+pub(crate) fn evict(live: &Value, wanted: &Map<String, Value>, field: &str, manager: &str) -> Option<Value> {
+    let (path, below) = field.split_once('[')?;
+    // What is refused deeper down lies in an item that may be ours.
+    if below.contains('[') {
+        return None;
+    }
+    let mut pointer = path.split('.').fold(String::new(), |pointer, step| pointer + "/" + step);
+    let list = live.pointer(&pointer).filter(|list| list.is_array())?;
+    let mut whole = list.clone();
+    while let Some((parent, name)) = pointer.rsplit_once('/') {
+        whole = json!({ name: whole });
+        pointer = parent.to_string();
+    }
+    let states = Value::Object(wanted.clone()).pointer(&format!("/{}", path.replace('.', "/")))?.is_array();
+    patch_for(&[whole.as_object().filter(|_| states)?], live, wanted, manager)
+}
+
+fn patch_for(
+    wishes: &[&Map<String, Value>],
+    live: &Value,
+    wanted: &Map<String, Value>,
+    manager: &str,
+) -> Option<Value> {
     let metadata = live.get("metadata")?;
     let entries = metadata.get("managedFields").and_then(Value::as_array)?;
-    let record = last_applied(metadata);
-    let wishes: Vec<&Map<String, Value>> = [Some(wanted), record.as_ref()].into_iter().flatten().collect();
     let taker = Taker { manager, version: wanted.get("apiVersion")? };
-    let (managers, taken) = share_out(entries, &wishes, taker);
+    let (managers, taken) = share_out(entries, wishes, taker);
     let mut patch = vec![json!({
         "op": "replace", "path": "/metadata/resourceVersion", "value": metadata.get("resourceVersion")?,
     })];
@@ -241,6 +272,36 @@ mod tests {
             "data": data,
         });
         wanted.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn item_of_another_that_leaves_no_room_for_ours_becomes_ours() {
+        let live = json!({
+            "metadata": {"resourceVersion": "7", "managedFields": [
+                {
+                    "manager": "kubectl-edit", "operation": "Update", "apiVersion": "v1", "time": "t",
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": { "f:spec": { "f:type": {}, "f:ports": {
+                        "k:{\"port\":81,\"protocol\":\"TCP\"}": { ".": {}, "f:name": {}, "f:port": {} },
+                    } } },
+                },
+            ]},
+            "spec": {"type": "NodePort", "ports": [{"name": "main", "port": 81, "protocol": "TCP"}]},
+        });
+        let wanted = json!({"apiVersion": "v1", "spec": {"ports": [{"name": "main", "port": 80}]}});
+        let wanted = wanted.as_object().unwrap();
+        let patch = evict(&live, wanted, "spec.ports[1].name", "metacontroller").unwrap();
+        let managers = &patch[1]["value"];
+        assert_eq!(managers[0]["fieldsV1"], json!({ "f:spec": { "f:type": {} } }));
+        assert_eq!(
+            managers[1]["fieldsV1"],
+            json!({ "f:spec": { "f:ports": {
+                "k:{\"port\":81,\"protocol\":\"TCP\"}": { ".": {}, "f:name": {}, "f:port": {} },
+            } } })
+        );
+        for field in ["spec.type", "spec.ports", "spec.ports[1].a[0]", "spec.other[0]", "spec.type[0]"] {
+            assert_eq!(evict(&live, wanted, field, "metacontroller"), None, "{field}");
+        }
     }
 
     #[test]

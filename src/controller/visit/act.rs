@@ -370,7 +370,14 @@ impl Visit<'_> {
             }
             return;
         }
-        match self.writer.apply(kind, &family.resource, &wanted.key, body, force).await {
+        let mut answer = self.writer.apply(kind, &family.resource, &wanted.key, body.clone(), force).await;
+        if let Err(error) = &answer
+            && present.is_some()
+            && self.make_room(kind, &family.resource, wanted, error).await
+        {
+            answer = self.writer.apply(kind, &family.resource, &wanted.key, body, force).await;
+        }
+        match answer {
             Ok(()) => {
                 match &why {
                     Reason::Missing => info!(controller = self.room.definition.name, child, "child created"),
@@ -427,6 +434,20 @@ impl Visit<'_> {
         match takeover::patch(&live, &wanted.body, &self.room.cluster.managers.objects) {
             Some(patch) => self.writer.json_patch(kind, resource, &wanted.key, &patch).await,
             None => Ok(()),
+        }
+    }
+
+    /// Takes the items of a list that leave no room for ours. Tells whether there were any.
+    async fn make_room(&self, kind: &Kind, resource: &Resource, wanted: &Wanted, refusal: &Error) -> bool {
+        let Error::Refused(status) = refusal else { return false };
+        let mut causes = status.details.causes.iter();
+        let Some(twice) = causes.find(|cause| cause.reason == "FieldValueDuplicate") else { return false };
+        let Ok(Some(live)) = self.writer.read_text(resource, &wanted.key).await else { return false };
+        let Ok(live) = serde_json::from_str::<Value>(&live) else { return false };
+        let manager = &self.room.cluster.managers.objects;
+        match takeover::evict(&live, &wanted.body, &twice.field, manager) {
+            Some(patch) => self.writer.json_patch(kind, resource, &wanted.key, &patch).await.is_ok(),
+            None => false,
         }
     }
 
