@@ -191,6 +191,13 @@ fn one_invalid_child_does_not_hold_back_the_others() {
     );
     lab.get(&lab.config_map("a"));
     lab.get(&lab.config_map("c"));
+    let events = format!("{}?fieldSelector=reason=SyncError", lab.path("v1", "events", ""));
+    lab.wait(&events, "`kubectl describe` shows it", |events| {
+        let shown = format!("Sync error: ChildRefused: {message}");
+        events["items"].as_array().unwrap().iter().any(|event| {
+            event["message"] == shown && event["type"] == "Warning" && event["involvedObject"]["name"] == "t"
+        })
+    });
     assert_eq!(lab.get(&lab.thing("t"))["status"]["mine"], 1, "the hook's status is written too");
     let calls = hook.count();
     lab.wait_until("three visits more", || hook.count() >= calls + 3);

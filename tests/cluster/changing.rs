@@ -44,7 +44,7 @@ fn child_edited_by_hand_is_restored_whatever_its_kind() {
     let edits: [(Value, String, &str, Value); 7] = [
         (config_map("c", "1"), core("configmaps", "c"), "/data/key", json!("edited")),
         (secret("x", "text"), core("secrets", "x"), "/data/key", json!("ZWRpdGVk")),
-        (service("s", 80), core("services", "s"), "/spec/selector/app", json!("edited")),
+        (service("s", 80), core("services", "s"), "/spec/ports/0/port", json!(81)),
         (account("a"), core("serviceaccounts", "a"), "/automountServiceAccountToken", json!(true)),
         (account("l"), core("serviceaccounts", "l"), "/metadata/labels/a", json!("edited")),
         (autoscaler("h"), autoscalers, "/spec/maxReplicas", json!(9)),
@@ -78,14 +78,16 @@ fn child_edited_by_hand_is_restored_whatever_its_kind() {
         lab.wait(path, &format!("{pointer} is as before"), |child| child.pointer(pointer) == Some(&wanted));
     }
     lab.wait_quiet(&hook, SILENCE);
-    assert_eq!(lab.writes().len(), 2 * children.len() + 1, "one write for each edit: {:?}", lab.writes());
+    // The Service's other port leaves no room for ours, which is refused, until it is taken out of the editor's hands.
+    let written = 2 * children.len() + 3;
+    assert_eq!(lab.writes().len(), written, "one write for each other edit: {:?}", lab.writes());
 
     controller.kill();
     let calls = hook.count();
     let _controller = lab.start(&[]);
     lab.wait_until("the parent is visited", || hook.count() > calls);
     lab.wait_quiet(&hook, SILENCE);
-    assert_eq!(lab.writes().len(), 2 * children.len() + 1, "nothing to write: {:?}", lab.writes());
+    assert_eq!(lab.writes().len(), written, "nothing to write: {:?}", &lab.writes()[written..]);
 }
 
 #[test]

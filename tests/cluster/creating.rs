@@ -43,6 +43,21 @@ fn parent_gets_children_and_status_in_two_calls_and_a_write_each() {
     assert_eq!(hook.count(), 2);
 }
 
+#[test]
+fn hook_of_the_second_version_gets_keys_with_namespaces() {
+    let lab = Lab::new("version");
+    let hook = Hook::new(|call| {
+        let mut answer = from_spec(call);
+        answer["status"] = json!({"seen": call.children("ConfigMap.v1")});
+        answer
+    });
+    let definition = lab.definition().config_maps().sync(&hook);
+    let _controller = lab.run(&definition.with("/spec/hooks/sync/version", json!("v2")));
+    lab.add_thing("t", json!({"children": [config_map("a", "1")]}));
+    let seen = json!([format!("{}/a", lab.namespace)]);
+    lab.wait(&lab.thing("t"), "the hook is shown its child", |thing| thing["status"]["seen"] == seen);
+}
+
 // B110, in small; B12
 #[test]
 fn restart_writes_nothing_and_reads_lists_only() {

@@ -125,6 +125,40 @@ fn definition_with_other_labels_is_not_ours() {
     assert_ne!(hook.count(), 0);
 }
 
+// B25, B36
+#[test]
+fn wrong_definition_in_the_cluster_is_refused_alone_and_taken_up_when_mended() {
+    let lab = Lab::new("wrongdef");
+    let hook = Hook::from_spec();
+    let controller = lab.start(&[]);
+    let wrong = lab.definition().config_maps().with("/spec/hooks/sync", json!({"webhook": {}}));
+    lab.add_definition(&wrong);
+    lab.wait_until("the log tells of it", || controller.log().contains("definition refused"));
+    let other = Hook::new(|_| json!({"children": [], "status": {"other": true}}));
+    let good = lab.definition().named(&format!("{}-good", lab.namespace)).sync(&other);
+    lab.define_kind(&lab.kind("others", "Other"));
+    lab.add_definition(&good.with("/spec/parentResource/resource", json!("others")));
+    let path = lab.path(&lab.api_version(), "others", "");
+    let object = json!({"apiVersion": lab.api_version(), "kind": "Other", "metadata": {"name": "o"}});
+    lab.plane.create(&path, &object);
+    lab.wait(&format!("{path}/o"), "the good one works", |other| other["status"]["other"] == true);
+    lab.add_thing("t", json!({"children": [config_map("a", "1")]}));
+    lab.merge(&wrong.path(), json!({"spec": {"hooks": {"sync": {"webhook": {"url": hook.url("sync")}}}}}));
+    lab.wait(&lab.config_map("a"), "the mended one works", |_| true);
+}
+
+#[test]
+fn webhook_with_a_path_alone_goes_to_the_hook_service_named() {
+    let lab = Lab::new("hookurl");
+    let hook = Hook::from_spec();
+    let built_in = json!({"webhook": {"path": "/shelf/sync"}});
+    lab.write_definitions(&[&lab.definition().config_maps().with("/spec/hooks/sync", built_in)]);
+    let _controller = lab.start(&["--hook-url", hook.url("").trim_end_matches('/')]);
+    lab.add_thing("t", json!({"children": [config_map("a", "1")]}));
+    lab.wait(&lab.config_map("a"), "the child is made", |_| true);
+    assert_eq!(hook.calls()[0].hook, "shelf/sync");
+}
+
 // B95
 #[test]
 fn parents_that_are_children_are_made_and_finalized_in_order() {

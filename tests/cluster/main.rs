@@ -8,6 +8,7 @@ mod definitions;
 mod deletion;
 mod foreign;
 mod kinds;
+mod loops;
 mod ownership;
 mod related;
 mod status;
