@@ -3,22 +3,21 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
-use minijinja::{AutoEscape, Environment, Error, OutputSpan, OutputSpanKind, UndefinedBehavior};
-use serde_json::Value as Json;
+use minijinja::{AutoEscape, Environment, Error, OutputSpan, UndefinedBehavior};
 use sha2::{Digest, Sha256};
 
-use crate::problem::{Place, Problem, nearest};
+use crate::problem::{Problem, nearest};
+use crate::template::document::{Document, Rendered};
 use crate::template::fault::Fault;
 use crate::template::placeholder::{self, Values};
 use crate::template::registry::Registry;
 use crate::template::render::{Budget, Context};
 use crate::template::source::{Kind, Source, Use};
-use crate::template::yaml::{self, Limits, Origin, Places, Trouble};
+use crate::template::yaml::{self, Limits, Origin, Places};
 use crate::template::{CONTEXT_NAMES, functions, jinja, operator, report, syntax};
 
 /// All templates of one revision, compiled; renders run in parallel on it.
@@ -58,7 +57,7 @@ impl Library {
         for (name, source) in &files.sources {
             if let Err(error) = registry.environment.add_template_owned(name.clone(), source.guarded.clone())
             {
-                problems.push(report::problem(&files, &error));
+                problems.push(report::problem(&files, &budget, &error));
             }
         }
         if problems.is_empty() {
@@ -84,7 +83,7 @@ impl Library {
         let environment = self.environment_for(budget);
         let mut documents = Vec::new();
         for file in files {
-            let (text, spans) = self.text(&environment, file, &root)?;
+            let (text, spans) = self.text(&environment, file, &root, budget)?;
             let origin = Rendered { files: self.files.clone(), main: file.clone(), spans };
             let limits = Limits {
                 bytes: budget.output_bytes,
@@ -110,13 +109,13 @@ impl Library {
         environment: &Environment<'static>,
         file: &str,
         root: &Value,
+        budget: &Budget,
     ) -> Result<(String, Vec<OutputSpan>), Problem> {
         if !self.files.sources.contains_key(file) {
             return Err(report::unknown_file(file, &self.files).into_problem());
         }
-        let template =
-            environment.get_template(file).map_err(|error| report::problem(&self.files, &error))?;
-        template.render_with_spans(root.clone()).map_err(|error| report::problem(&self.files, &error))
+        let rendered = environment.get_template(file).and_then(|file| file.render_with_spans(root.clone()));
+        rendered.map_err(|error| report::problem(&self.files, budget, &error))
     }
 
     /// Fuel and recursion are bounded by the environment; one with other bounds is a cheap copy.
@@ -269,73 +268,4 @@ fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> 
         Some(near) => fault.hint(format!("did you mean `{near}`?")),
         None => fault,
     })
-}
-
-/// A text that a file rendered to: an offset in it leads to the source that wrote it.
-#[derive(Debug)]
-struct Rendered {
-    files: Arc<Files>,
-    main: String,
-    spans: Vec<OutputSpan>,
-}
-
-impl Rendered {
-    /// The file that wrote the byte at `offset`, and the range of its source: a point in text, a whole expression.
-    fn source(&self, offset: usize) -> Option<(&str, &Source, Range<usize>)> {
-        let before = self.spans.partition_point(|span| span.output_range().start <= offset);
-        let span = self.spans.get(before.saturating_sub(1))?;
-        let (file, source) = self.files.find(span.name())?;
-        let written = span.source_range();
-        let range = match span.kind() {
-            OutputSpanKind::Raw => {
-                let at =
-                    source.original_offset(written.start + offset.saturating_sub(span.output_range().start));
-                at..at
-            }
-            _ => source.original(written),
-        };
-        Some((file, source, range))
-    }
-
-    fn problem(&self, trouble: Trouble) -> Problem {
-        let Some((file, source, range)) = self.source(trouble.range.start) else {
-            return trouble.fault.without_values("").into_problem();
-        };
-        let problem = trouble.fault.without_values(&source.text).into_problem();
-        let end = if range.is_empty() { range.start + trouble.range.len() } else { range.end };
-        let range = range.start..yaml::floor(&source.text, end);
-        let problem = report::at(&self.files, file, source, range, problem);
-        match trouble.first {
-            Some(first) => problem.found(format!("the first one at {}", self.place(first))),
-            None => problem,
-        }
-    }
-}
-
-impl Origin for Rendered {
-    fn place(&self, offset: usize) -> Place {
-        match self.source(offset) {
-            Some((file, source, range)) => report::place(&self.files, file, source, range.start),
-            None => Place { file: self.files.shown(&self.main), line: 1, column: 1 },
-        }
-    }
-}
-
-/// One YAML document that a render made.
-#[derive(Debug)]
-pub(crate) struct Document {
-    pub value: Json,
-    places: Places,
-}
-
-impl Document {
-    /// Where the document begins, in the template that made it.
-    pub(crate) fn place(&self) -> Place {
-        self.places.start()
-    }
-
-    /// Where the field at `path` was written, or its nearest known parent. Elements are keys, or indices as text.
-    pub(crate) fn place_of(&self, path: &[&str]) -> Option<Place> {
-        self.places.place(path)
-    }
 }

@@ -10,6 +10,7 @@
 pub(crate) mod yaml;
 
 mod data;
+mod document;
 mod family;
 mod fault;
 mod functions;
@@ -27,7 +28,8 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::library::{Document, Library};
+pub(crate) use self::document::Document;
+pub(crate) use self::library::Library;
 pub(crate) use self::render::{Budget, Context};
 
 /// Every name that some call gives its template. A name that is none of these, no function and set nowhere is a slip.

@@ -11,7 +11,7 @@ use crate::template::CONTEXT_NAMES;
 use crate::template::data::is_name;
 use crate::template::fault::{Fault, Subject};
 use crate::template::library::Files;
-use crate::template::render::over_budget;
+use crate::template::render::{Budget, over_budget};
 use crate::template::source::Source;
 use crate::template::syntax;
 use crate::template::yaml::line_and_column;
@@ -24,14 +24,14 @@ struct Spot<'f> {
     range: Range<usize>,
 }
 
-/// Tells what went wrong in a render or while a file was compiled.
-pub(in crate::template) fn problem(files: &Files, error: &Error) -> Problem {
+/// Tells what went wrong in a render that had this budget, or while a file was compiled.
+pub(in crate::template) fn problem(files: &Files, budget: &Budget, error: &Error) -> Problem {
     let chain = chain(error);
     let spots: Vec<Spot> = chain.iter().rev().filter_map(|error| spot(files, error)).collect();
     let cause = chain.last().copied().unwrap_or(error);
-    let Some(first) = spots.first() else { return fault_of(cause, "", files).into_problem() };
+    let Some(first) = spots.first() else { return fault_of(cause, "", files, budget).into_problem() };
     let text = first.source.text.get(first.range.clone()).unwrap_or_default();
-    let fault = fault_of(cause, text, files).without_values(&first.source.text);
+    let fault = fault_of(cause, text, files, budget).without_values(&first.source.text);
     let range = subject(first, &fault, cause).unwrap_or_else(|| first.range.clone());
     let mut problem = at(files, first.file, first.source, range, fault.into_problem());
     problem.trail = trail(files, &spots);
@@ -76,34 +76,38 @@ fn spot<'f>(files: &'f Files, error: &Error) -> Option<Spot<'f>> {
     Some(Spot { file, source, range })
 }
 
+/// An endless recursion is told by its first steps.
+const LONGEST_TRAIL: usize = 8;
+
 /// The places from which the first one was reached, innermost first.
 fn trail(files: &Files, spots: &[Spot]) -> Vec<Place> {
     let mut places: Vec<Place> =
         spots.iter().map(|spot| place(files, spot.file, spot.source, spot.range.start)).collect();
     places.dedup();
-    places.split_off(1.min(places.len()))
+    places.drain(..1.min(places.len()));
+    places.truncate(LONGEST_TRAIL);
+    places
 }
 
 /// What is said of an error. `text` is the expression it is about, as the author wrote it.
-fn fault_of(error: &Error, text: &str, files: &Files) -> Fault {
+fn fault_of(error: &Error, text: &str, files: &Files, budget: &Budget) -> Fault {
     if let Some(fault) = Fault::inside(error) {
         return fault.clone();
     }
     let detail = error.detail().unwrap_or_default();
     match error.kind() {
-        ErrorKind::OutOfFuel => over_budget("steps", &format!("{} steps", files.budget.fuel))
+        ErrorKind::OutOfFuel => over_budget("steps", &format!("{} steps", budget.fuel))
             .hint("a loop that runs too long, or text that grows too large"),
         ErrorKind::UndefinedError => undefined(detail, text),
         ErrorKind::TemplateNotFound => missing_file(detail, files),
         ErrorKind::InvalidOperation if detail == "recursion limit exceeded" => {
-            over_budget("recursion", &format!("a depth of {}", files.budget.recursion))
+            over_budget("recursion", &format!("a depth of {}", budget.recursion))
                 .hint("a macro calls itself, or a file includes itself, without an end")
         }
         ErrorKind::InvalidOperation if detail.starts_with("repeated ") => {
-            over_budget("output", &format!("{} bytes", files.budget.output_bytes))
+            over_budget("output", &format!("{} bytes", budget.output_bytes))
         }
         ErrorKind::InvalidOperation => operation(detail),
-        ErrorKind::EvalBlock | ErrorKind::BadInclude => Fault::new("this cannot be computed"),
         ErrorKind::TooManyArguments | ErrorKind::MissingArgument => arguments(detail),
         ErrorKind::UnknownFunction => Fault::new("this is no function"),
         ErrorKind::UnknownBlock => Fault::new("there is no block of that name"),
