@@ -93,6 +93,8 @@ pub(crate) struct Kind {
     task: Mutex<Option<AbortHandle>>,
     /// Since when the API server does not serve it.
     absent_since: Mutex<Option<Instant>>,
+    /// Counts up when the API server answers again after it did not.
+    recoveries: watch::Sender<u64>,
 }
 
 /// A controller's hold on a kind. Dropping it ends its notifications, and the watch with the last one.
@@ -167,6 +169,7 @@ impl Kind {
             relist: Arc::default(),
             task: Mutex::default(),
             absent_since: Mutex::default(),
+            recoveries: watch::Sender::new(0),
         }
     }
 
@@ -207,6 +210,15 @@ impl Kind {
 
     pub(crate) fn states(&self) -> watch::Receiver<State> {
         self.state.subscribe()
+    }
+
+    /// Tells when the API server answers again.
+    pub(crate) fn recoveries(&self) -> watch::Receiver<u64> {
+        self.recoveries.subscribe()
+    }
+
+    pub(super) fn recovered(&self) {
+        self.recoveries.send_modify(|count| *count += 1);
     }
 
     pub(super) fn is_served(&self) {

@@ -39,36 +39,39 @@ pub(super) struct Source {
 
 /// Runs until the kind is dropped.
 pub(super) async fn keep(source: Source) {
-    let Source { client, kind, .. } = &source;
-    let mut pause = Pause::default();
+    let mut watch = Watch::new(source);
     loop {
-        let Some(held) = kind.upgrade() else { return };
-        let (api_version, plural) = (held.api_version.clone(), held.plural.clone());
-        drop(held);
-        let resource = discovery::resolve(client, &api_version, &plural).await;
-        let Some(held) = kind.upgrade() else { return };
+        let Some(kind) = watch.source.kind.upgrade() else { return };
+        let (api_version, plural) = (kind.api_version.clone(), kind.plural.clone());
+        drop(kind);
+        let resource = discovery::resolve(&watch.source.client, &api_version, &plural).await;
+        let Some(kind) = watch.source.kind.upgrade() else { return };
         match resource {
             Ok(resource) => {
-                held.is_served();
-                drop(held);
-                follow(&source, &Arc::new(resource), &mut pause).await;
+                kind.is_served();
+                drop(kind);
+                watch.follow(resource).await;
+                continue;
             }
             Err(discovery::Unresolved::Absent(message)) => {
-                let absent = held.is_not_served();
+                let absent = kind.is_not_served();
                 // A server that starts knows its custom kinds a moment later: what is known stays in use meanwhile.
-                if held.live().is_none() || absent > DOUBT {
-                    held.vanished();
-                    held.set_state(State::Absent(message));
+                if kind.live().is_none() || absent > DOUBT {
+                    watch.at = None;
+                    kind.vanished();
+                    kind.set_state(State::Absent(message));
                 }
             }
             Err(discovery::Unresolved::Failing(message)) => {
+                watch.troubled = true;
                 // What is known stays in use while discovery is out of reach.
-                if held.live().is_none() {
-                    held.set_state(State::Failing(message));
+                if kind.live().is_none() {
+                    kind.set_state(State::Failing(message));
                 }
             }
         }
-        pause.wait().await;
+        drop(kind);
+        watch.pause.wait().await;
     }
 }
 
@@ -102,64 +105,91 @@ impl Pause {
     }
 }
 
-/// Lists and watches until the kind has to be looked up anew.
-async fn follow(source: &Source, resource: &Arc<Resource>, pause: &mut Pause) {
-    let mut at: Option<String> = None;
-    let mut streaming = true;
-    loop {
-        let began = Instant::now();
-        let mut heard = false;
-        let outcome = match (&at, streaming) {
-            (None, false) => list(source, resource).await.map(|version| at = Some(version)),
-            _ => {
-                let mut stream = Stream { source, resource, at: &mut at, fresh: None, heard: false };
-                let outcome = stream.run().await;
-                heard = stream.heard;
-                outcome
-            }
-        };
-        if heard && began.elapsed() > SHORT {
-            *pause = Pause::default();
-        }
-        match outcome {
-            Ok(()) if began.elapsed() > SHORT => {}
-            // After a list by pages comes its watch.
-            Ok(()) if !heard && !streaming && at.is_some() && pause.failures == 0 => {}
-            Ok(()) => pause.wait().await,
-            Err(Ended::Dropped) => return,
-            Err(Ended::Widened) => at = None,
-            Err(Ended::Expired) => {
-                at = None;
-                pause.wait().await;
-            }
-            Err(Ended::Failed(error)) if streaming && at.is_none() && refuses_streaming(&error) => {
-                debug!(kind = %resource.gvk, "the API server has no streaming lists, listing by pages");
-                streaming = false;
-            }
-            Err(Ended::Failed(error)) => {
-                let gone = error.status() == Some(StatusCode::NOT_FOUND);
-                report(source, resource, &error, pause);
-                if gone {
-                    return;
-                }
-                if !goes_on(&error, pause.failures) {
-                    at = None;
-                }
-                pause.wait_at_least(error.retry_after().unwrap_or_default()).await;
-            }
-        }
-    }
+/// How far the watching of a kind is.
+struct Watch {
+    source: Source,
+    resource: Option<Arc<Resource>>,
+    /// The version to go on from; `None` when everything is to be listed.
+    at: Option<String>,
+    /// Whether the server can begin a watch with the list.
+    streaming: bool,
+    /// Whether the last request failed.
+    troubled: bool,
+    pause: Pause,
 }
 
-fn report(source: &Source, resource: &Resource, error: &Error, pause: &mut Pause) {
-    let Some(kind) = source.kind.upgrade() else { return };
-    if kind.live().is_none() && error.status() != Some(StatusCode::NOT_FOUND) {
-        kind.set_state(State::Failing(error.to_string()));
+impl Watch {
+    fn new(source: Source) -> Self {
+        let pause = Pause::default();
+        Watch { source, resource: None, at: None, streaming: true, troubled: false, pause }
     }
-    if pause.is_worth_telling(&error.to_string()) {
-        warn!(kind = %resource.gvk, %error, "watch ended, will begin again");
-    } else {
-        debug!(kind = %resource.gvk, %error, "watch ended, will begin again");
+
+    /// Lists and watches until the watch ends. The kind is then looked up anew: whoever changes its definition ends
+    /// its watches.
+    async fn follow(&mut self, resource: Resource) {
+        let resource = match &self.resource {
+            Some(known) if **known == resource => known.clone(),
+            _ => {
+                self.at = None;
+                self.resource.insert(Arc::new(resource)).clone()
+            }
+        };
+        if self.at.is_none() && !self.streaming {
+            match list(&self.source, &resource).await {
+                Ok(version) => self.at = Some(version),
+                Err(ended) => return self.recover(&resource, ended).await,
+            }
+        }
+        let began = Instant::now();
+        let Watch { source, at, troubled, .. } = self;
+        let mut stream = Stream { source, resource: &resource, at, troubled, fresh: None, heard: false };
+        let outcome = stream.run().await;
+        let long = began.elapsed() > SHORT;
+        if stream.heard && long {
+            self.pause = Pause::default();
+        }
+        match outcome {
+            Ok(()) if long => {}
+            Ok(()) => self.pause.wait().await,
+            Err(ended) => self.recover(&resource, ended).await,
+        }
+    }
+
+    /// Gets ready for the next try.
+    async fn recover(&mut self, resource: &Resource, ended: Ended) {
+        match ended {
+            // The next upgrade of the kind tells.
+            Ended::Dropped => {}
+            Ended::Widened => self.at = None,
+            Ended::Expired => {
+                self.at = None;
+                self.pause.wait().await;
+            }
+            Ended::Failed(error) if self.streaming && self.at.is_none() && refuses_streaming(&error) => {
+                debug!(kind = %resource.gvk, "the API server has no streaming lists, listing by pages");
+                self.streaming = false;
+            }
+            Ended::Failed(error) => {
+                self.troubled = true;
+                self.report(resource, &error);
+                if !goes_on(&error, self.pause.failures) {
+                    self.at = None;
+                }
+                self.pause.wait_at_least(error.retry_after().unwrap_or_default()).await;
+            }
+        }
+    }
+
+    fn report(&mut self, resource: &Resource, error: &Error) {
+        let Some(kind) = self.source.kind.upgrade() else { return };
+        if kind.live().is_none() && error.status() != Some(StatusCode::NOT_FOUND) {
+            kind.set_state(State::Failing(error.to_string()));
+        }
+        if self.pause.is_worth_telling(&error.to_string()) {
+            warn!(kind = %resource.gvk, %error, "watch ended, will begin again");
+        } else {
+            debug!(kind = %resource.gvk, %error, "watch ended, will begin again");
+        }
     }
 }
 
@@ -219,6 +249,7 @@ struct Stream<'a> {
     source: &'a Source,
     resource: &'a Arc<Resource>,
     at: &'a mut Option<String>,
+    troubled: &'a mut bool,
     /// Objects of a streaming list that is not complete yet.
     fresh: Option<Vec<Object>>,
     /// Whether the server has said anything but an error.
@@ -243,6 +274,9 @@ impl Stream<'_> {
         let request = Request::get(uri).body(Body::empty()).map_err(Error::from)?;
         let mut body = request::open(&self.source.client, request).await?;
         let Some(held) = self.source.kind.upgrade() else { return Err(Ended::Dropped) };
+        if std::mem::take(self.troubled) {
+            held.recovered();
+        }
         // The notifier outlives the kind, which the stream must not keep alive.
         let relist = held.relist.clone();
         drop(held);

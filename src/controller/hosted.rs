@@ -230,15 +230,21 @@ async fn live(controller: &str, kind: &Kind) -> Arc<Resource> {
     }
 }
 
-/// Wakes all parents whenever a child kind arrives or goes, from now on.
+/// From now on wakes all parents whenever a kind arrives, goes or is changed, and those that wait for a retry when the
+/// API server answers again.
 fn watch_states(room: &Arc<Room>) -> impl Future<Output = ()> + use<> {
     let mut watches = JoinSet::new();
-    for child in &room.children {
-        let mut states = child.hold.kind.states();
+    let kinds = room.children.iter().map(|child| &child.hold.kind).chain([&room.parents]);
+    for kind in kinds {
+        let (mut states, mut recoveries) = (kind.states(), kind.recoveries());
         let room = room.clone();
         watches.spawn(async move {
-            while states.changed().await.is_ok() {
-                room.add_all();
+            loop {
+                tokio::select! {
+                    Ok(()) = states.changed() => room.add_all(),
+                    Ok(()) = recoveries.changed() => room.queue.hurry(),
+                    else => return,
+                }
             }
         });
     }

@@ -105,6 +105,11 @@ impl Room {
         }
     }
 
+    /// Whether there is a place for a parent's status: whoever forgot it in the kind's definition can still add it.
+    pub(crate) fn has_status(&self) -> bool {
+        self.parents.live().unwrap_or_else(|| self.parent_resource.clone()).has_status
+    }
+
     pub(crate) fn add_all(&self) {
         for key in self.parents.keys() {
             self.queue.add(key);

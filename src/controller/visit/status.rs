@@ -120,7 +120,7 @@ pub(crate) async fn write(
     memory: &mut Memory,
     said: Said<'_>,
 ) -> Result<Outcome, Error> {
-    if !room.parent_resource.has_status {
+    if !room.has_status() {
         return Ok(Outcome::Right);
     }
     let now = Timestamp::now();
