@@ -24,7 +24,8 @@ impl ParentListener {
         let Some(object) = change.new.as_ref().or(change.old.as_ref()) else { return };
         let ours =
             origin.is_some_and(|origin| origin.controller == self.number && origin.parent == object.key);
-        if ours || (self.ignore_status && only_status_changed(change)) {
+        // The answer to our own write of the status may tell of a change that somebody made just before.
+        if (ours || self.ignore_status) && only_status_changed(change) {
             return;
         }
         self.queue.add(object.key.clone());

@@ -142,7 +142,7 @@ async fn release(
     .await
 }
 
-/// Rewrites the owner references. An object that vanished or changed meanwhile is left for the next visit.
+/// Rewrites the owner references. One that has changed meanwhile ends the visit, and the next one looks again.
 async fn change_owners(
     writer: &Writer<'_>,
     child: &ChildKind,
@@ -163,7 +163,7 @@ async fn change_owners(
     change(&mut owners);
     match writer.patch_metadata(&child.hold.kind, resource, object, json!({"ownerReferences": owners})).await
     {
-        Err(error) if error.is(404) || error.is(409) => Ok(()),
+        Err(error) if error.is(404) => Ok(()),
         outcome => outcome,
     }
 }
