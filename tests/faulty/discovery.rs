@@ -57,7 +57,6 @@ fn child_kind_that_comes_later_is_written_soon_after() {
     stage.server.install(GADGETS.0, GADGETS.1, GADGETS.2, GADGETS.3);
     stage.until_true("the gadget is written", || stage.server.get("gadgets", "a").is_some());
     stage.settles("a");
-    assert_eq!(stage.server.get("things", "a").expect("it is there")["status"].get("conditions"), None);
 }
 
 #[test]
@@ -145,5 +144,21 @@ fn kind_that_is_never_there_does_not_keep_unwanted_children() {
     controlplane::wait_until(Duration::from_secs(40), "the child is deleted", || {
         let maps = stage.server.names("configmaps");
         if maps == ["a-0"] { Ok(()) } else { Err(format!("{maps:?}")) }
+    });
+}
+
+#[test]
+fn status_is_written_once_its_kind_has_a_place_for_it() {
+    let stage = Stage::new(&[("demo.io/v1", "Thing", "things", false), MAPS]);
+    stage.thing("a", 1, "x");
+    let _controller = stage.run(&[]);
+    stage.until_true("the child is written", || stage.server.get("configmaps", "a-0").is_some());
+    stage.becomes_quiet();
+    assert_eq!(stage.server.traffic().count(Request::is_status_write), 0);
+    // Who changes a definition of a kind ends its watches.
+    stage.server.give_status("things");
+    stage.server.cut_watches();
+    stage.until_true("the status is written", || {
+        stage.server.get("things", "a").is_some_and(|thing| thing["status"]["maps"] == 1)
     });
 }

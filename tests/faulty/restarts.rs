@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::apiserver::fault::Effect;
 use crate::apiserver::request::Request;
 use crate::hook;
 use crate::stage::{SOON, Stage};
@@ -125,7 +126,7 @@ fn child_that_is_wanted_all_the_time_outlives_every_kill() {
 fn controller_started_before_its_server_waits_for_it() {
     let stage = Stage::usual();
     stage.thing("a", 1, "x");
-    let away = stage.server.fault(|_| true, crate::apiserver::fault::Effect::Drop);
+    let away = stage.server.fault(|_| true, Effect::Drop);
     let _controller = stage.run(&[]);
     stage.until_true("several tries are made", || away.met() >= 4);
     drop(away);
@@ -161,4 +162,51 @@ fn definition_that_comes_later_sees_children_that_are_already_there() {
     assert_eq!(call["children"]["ConfigMap.v1"].as_object().map(|maps| maps.len()), Some(2));
     stage.becomes_quiet();
     assert_eq!(stage.server.traffic().writes(), [""; 0]);
+}
+
+#[test]
+fn everything_is_right_seconds_after_a_long_outage() {
+    let stage = Stage::usual();
+    let names: Vec<String> = (0..20).map(|number| format!("p{number}")).collect();
+    let _controller = stage.run(&[]);
+    for name in &names {
+        stage.thing(name, 1, "x");
+    }
+    for name in &names {
+        stage.settles(name);
+    }
+    let away = stage.server.fault(|_| true, Effect::Drop);
+    for name in &names {
+        stage.set_value(name, "y");
+    }
+    stage.until_true("every parent has failed", || {
+        let tried =
+            |name: &String| stage.hook.calls(name).iter().any(|call| call["parent"]["spec"]["value"] == "y");
+        names.iter().all(tried)
+    });
+    stage.server.cut_watches();
+    // Retries have become rare by then.
+    std::thread::sleep(Duration::from_secs(12));
+    let tries = away.met();
+    assert!(tries < 20 * 60, "{tries} requests");
+    drop(away);
+    controlplane::wait_until(Duration::from_secs(7), "all are as they should be", || {
+        names.iter().try_for_each(|name| stage.check(name))
+    });
+}
+
+#[test]
+fn visit_under_way_ends_before_the_process_does() {
+    let stage = Stage::usual();
+    let controller = stage.run(&[]);
+    let held = stage.hook.hold("a");
+    stage.thing("a", 2, "x");
+    stage.until_true("the hook is asked", || !stage.hook.calls("a").is_empty());
+    let ending = controller.terminate();
+    stage.thing("b", 1, "x");
+    drop(held);
+    assert_eq!(ending.wait(), Some(0));
+    let made = stage.server.names("configmaps");
+    assert!(made.is_empty() || made == ["a-0", "a-1"], "{made:?}");
+    assert!(stage.hook.calls("b").is_empty(), "no visit begins after the signal");
 }

@@ -110,21 +110,21 @@ impl Stage {
 
     /// What is still wrong with a thing and its maps.
     pub fn check(&self, thing: &str) -> Result<(), String> {
-        let Some(parent) = self.server.get("things", thing) else { return Err(format!("no {thing}")) };
-        let spec = &parent["spec"];
-        let uid = &parent["metadata"]["uid"];
-        let size = spec["size"].as_u64().expect("a size");
-        let ours = |map: &&Value| map.pointer("/metadata/ownerReferences/0/uid") == Some(uid);
-        let maps = self.server.all("configmaps");
-        let maps: Vec<&Value> = maps.iter().filter(ours).collect();
-        let right = maps.iter().filter(|map| map["data"]["value"] == spec["value"]).count() as u64;
-        let status = &parent["status"];
-        let done = right == size
-            && maps.len() as u64 == size
-            && status["maps"] == size
-            && status["value"] == spec["value"]
-            && status["observedGeneration"] == parent["metadata"]["generation"];
-        if done { Ok(()) } else { Err(format!("{right} of {} maps right for {parent}", maps.len())) }
+        self.server.look(|objects| {
+            let Some(parent) = objects.find("things", thing) else { return Err(format!("no {thing}")) };
+            let (spec, status, metadata) = (&parent["spec"], &parent["status"], &parent["metadata"]);
+            let maps = objects.beginning_with("configmaps", &format!("{thing}-"));
+            let ours = |map: &&Value| map.pointer("/metadata/ownerReferences/0/uid") == metadata.get("uid");
+            let maps: Vec<&Value> = maps.into_iter().filter(ours).collect();
+            let right = maps.iter().filter(|map| map["data"]["value"] == spec["value"]).count();
+            let done = spec["size"] == right
+                && spec["size"] == maps.len()
+                && status["maps"] == spec["size"]
+                && status["value"] == spec["value"]
+                && status["observedGeneration"] == metadata["generation"]
+                && status.get("conditions").is_none();
+            if done { Ok(()) } else { Err(format!("{right} of {} maps right for {parent}", maps.len())) }
+        })
     }
 
     /// Waits until a thing has its maps and says so.
@@ -165,6 +165,26 @@ impl Controller {
     /// Ends it as a crash does.
     pub fn kill(mut self) {
         self.end();
+    }
+
+    /// Asks it to end, and waits until it has heard that.
+    #[track_caller]
+    pub fn terminate(self) -> Controller {
+        // SAFETY: a plain system call; the child is not yet waited for, so its id is still its own.
+        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+        wait_until(SOON, "it has heard", || {
+            if self.log().contains("stopping") { Ok(()) } else { Err(self.log()) }
+        });
+        self
+    }
+
+    /// Waits for its end. Gives the exit code.
+    #[track_caller]
+    pub fn wait(mut self) -> Option<i32> {
+        wait_until(SOON, "the controller has ended", || match self.child.try_wait().expect("a child") {
+            Some(status) => Ok(status.code()),
+            None => Err("it runs"),
+        })
     }
 
     fn end(&mut self) {

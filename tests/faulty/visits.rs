@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::apiserver::fault::Effect;
 use crate::apiserver::request::Request;
@@ -183,4 +183,158 @@ fn parent_written_all_the_time_still_gets_its_status() {
     stage.becomes_quiet();
     let statuses = stage.server.traffic().count(Request::is_status_write);
     assert!(statuses <= 2, "{statuses} status writes");
+}
+
+#[test]
+fn change_that_falls_into_the_status_write_is_not_lost() {
+    let stage = Stage::usual();
+    let _controller = stage.run(&[]);
+    stage.thing("a", 1, "x");
+    stage.settles("a");
+    let late = stage.server.fault(Request::is_status_write, Effect::Wait);
+    stage.set_value("a", "y");
+    stage.until_true("the status is being written", || late.met() > 0);
+    // The answer to the status write tells of this change before the watch does.
+    let held = stage.server.hold("things");
+    stage.set_value("a", "z");
+    drop(late);
+    stage.until_true("the status is written", || {
+        stage.server.get("things", "a").is_some_and(|thing| thing["status"]["value"] != "x")
+    });
+    stage.becomes_quiet();
+    drop(held);
+    stage.settles("a");
+}
+
+#[test]
+fn deletion_that_falls_into_the_status_write_is_not_lost() {
+    let stage = Stage::usual();
+    stage.define(&[finalized(&stage)]);
+    stage.hook.answers(finalizing);
+    let _controller = stage.run(&[]);
+    let late = stage.server.fault(Request::is_status_write, Effect::Wait);
+    stage.thing("a", 1, "x");
+    stage.until_true("the status is being written", || late.met() > 0);
+    let held = stage.server.hold("things");
+    stage.server.delete("things", "a");
+    drop(late);
+    stage.becomes_quiet();
+    drop(held);
+    stage.until_true("the parent is gone", || stage.server.get("things", "a").is_none());
+}
+
+fn finalized(stage: &Stage) -> Value {
+    let mut definition = stage.definition("things", "demo.io/v1/things", &["v1/configmaps"]);
+    definition["spec"]["hooks"]["finalize"] = definition["spec"]["hooks"]["sync"].clone();
+    definition
+}
+
+/// Lets the maps go one after the other, and then the parent.
+fn finalizing(call: &Value) -> (u16, Value) {
+    if call["finalizing"] != true {
+        return hook::maps(call);
+    }
+    let maps = call["children"]["ConfigMap.v1"].as_object().expect("a group");
+    let rest = maps.keys().skip(1).map(|name| hook::map(name, &call["parent"]["spec"]["value"]));
+    (200, json!({"children": rest.collect::<Vec<_>>(), "finalized": maps.is_empty()}))
+}
+
+#[test]
+fn parent_is_finalized_through_every_fault() {
+    let conflict = Effect::answer(409, "Conflict", "the object has been modified");
+    for fault in [conflict, Effect::DoThenDrop, Effect::overloaded(503, 0), Effect::DoThenSay("{".into())] {
+        let stage = Stage::usual();
+        stage.define(&[finalized(&stage)]);
+        stage.hook.answers(finalizing);
+        let _controller = stage.run(&[]);
+        let parent = |request: &Request| request.is_write_of("things");
+        stage.server.fault_times(1, parent, fault.clone());
+        stage.thing("a", 2, "x");
+        stage.settles("a");
+        stage.server.fault_times(1, Request::is_delete, fault.clone());
+        stage.server.fault_times(1, parent, fault.clone());
+        stage.server.delete("things", "a");
+        stage.until_true("the parent is gone", || stage.server.get("things", "a").is_none());
+        assert_eq!(stage.server.names("configmaps"), [""; 0], "{fault:?}");
+    }
+}
+
+#[test]
+fn finalizing_goes_on_after_a_kill_at_any_moment() {
+    let stage = Stage::usual();
+    stage.define(&[finalized(&stage)]);
+    stage.hook.answers(finalizing);
+    stage.thing("a", 6, "x");
+    let first = stage.run(&[]);
+    stage.settles("a");
+    first.kill();
+    stage.server.delete("things", "a");
+    for kill in 1..6 {
+        let controller = stage.run(&[]);
+        let count = |stage: &Stage| stage.server.traffic().count(Request::is_delete);
+        stage.until_true("a child is deleted", || count(&stage) >= kill);
+        controller.kill();
+    }
+    let _last = stage.run(&[]);
+    stage.until_true("the parent is gone", || stage.server.get("things", "a").is_none());
+    assert_eq!(stage.server.names("configmaps"), [""; 0]);
+}
+
+#[test]
+fn child_that_takes_its_time_to_go_is_made_anew_when_it_is_gone() {
+    let stage = Stage::usual();
+    stage.thing("a", 2, "x");
+    let _controller = stage.run(&[]);
+    stage.settles("a");
+    stage.server.edit("configmaps", "a-0", |map| map["metadata"]["finalizers"] = json!(["demo.io/slow"]));
+    stage.server.delete("configmaps", "a-0");
+    stage.becomes_quiet();
+    let old = stage.server.get("configmaps", "a-0").expect("its finalizer holds it");
+    stage.server.edit("configmaps", "a-0", |map| map["metadata"]["finalizers"] = json!([]));
+    stage.settles("a");
+    let new = stage.server.get("configmaps", "a-0").expect("it is there");
+    assert_ne!(old["metadata"]["uid"], new["metadata"]["uid"]);
+}
+
+#[test]
+fn orphan_is_adopted_through_every_fault() {
+    let stage = Stage::usual();
+    let _controller = stage.run(&[]);
+    let read = |request: &Request| request.is_read();
+    let adoption =
+        |request: &Request| request.is_apply_of("configmaps") && request.parameter("force").is_none();
+    stage.server.fault_times(1, read, Effect::overloaded(503, 0));
+    stage.server.fault_times(1, adoption, Effect::answer(409, "Conflict", "the object has been modified"));
+    stage.server.fault_times(1, adoption, Effect::DoThenDrop);
+    let held = stage.hook.hold("a");
+    let uid = stage.thing("a", 1, "x")["metadata"]["uid"].clone();
+    stage.until_true("the hook is asked", || !stage.hook.calls("a").is_empty());
+    let orphan = json!({
+        "metadata": {"namespace": "shop", "name": "a-0", "labels": {"controller-uid": uid}},
+        "data": {"value": "by hand"},
+    });
+    let orphan = stage.server.create("configmaps", orphan);
+    drop(held);
+    stage.settles("a");
+    let adopted = stage.server.get("configmaps", "a-0").expect("it is there");
+    assert_eq!(adopted["metadata"]["uid"], orphan["metadata"]["uid"]);
+    assert_eq!(stage.server.traffic().deletes(), [""; 0]);
+}
+
+#[test]
+fn what_others_do_with_their_objects_wakes_nobody() {
+    let stage = Stage::usual();
+    stage.thing("a", 1, "x");
+    let _controller = stage.run(&[]);
+    stage.settles("a");
+    stage.becomes_quiet();
+    let calls = stage.hook.count();
+    stage.server.create("configmaps", json!({"metadata": {"namespace": "shop", "name": "other"}}));
+    for number in 0..200 {
+        stage.server.edit("configmaps", "other", |map| map["data"] = json!({"count": number.to_string()}));
+    }
+    stage.server.delete("configmaps", "other");
+    stage.thing("witness", 1, "x");
+    stage.settles("witness");
+    assert_eq!(stage.hook.count(), calls + stage.hook.calls("witness").len());
 }

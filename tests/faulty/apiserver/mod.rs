@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::http::{self, Then};
 use fault::{Effect, Manners, Rule};
-use objects::{Kind, Objects, Place, Refusal, not_found};
+use objects::{Kind, Objects, Place, Refusal, not_found, place};
 use request::{Request, Traffic};
 
 /// The server. Everything of it that a test changes takes effect at once.
@@ -128,6 +128,14 @@ impl ApiServer {
         self.shared.change(|state| state.objects.kinds.push(kind));
     }
 
+    /// Gives a kind a status of its own.
+    pub fn give_status(&self, plural: &str) {
+        self.shared.change(|state| {
+            let kind = state.objects.kinds.iter_mut().find(|kind| kind.plural == plural);
+            kind.expect("a kind of this server").has_status = true;
+        });
+    }
+
     /// Puts in an object as a person would. It must have a namespace and a name.
     pub fn create(&self, plural: &str, object: Value) -> Value {
         let text = |field: &str| object["metadata"][field].as_str().expect("a name").to_string();
@@ -153,12 +161,17 @@ impl ApiServer {
         self.shared.change(|state| state.objects.collect_garbage());
     }
 
+    /// Looks at the objects where they are.
+    pub fn look<T>(&self, look: impl FnOnce(&Objects) -> T) -> T {
+        look(&self.shared.lock().objects)
+    }
+
     pub fn get(&self, plural: &str, name: &str) -> Option<Value> {
-        self.shared.lock().objects.objects.get(&place(plural, name)).cloned()
+        self.look(|objects| objects.find(plural, name).cloned())
     }
 
     pub fn all(&self, plural: &str) -> Vec<Value> {
-        self.shared.lock().objects.of_kind(plural).into_iter().cloned().collect()
+        self.look(|objects| objects.of_kind(plural).into_iter().cloned().collect())
     }
 
     pub fn names(&self, plural: &str) -> Vec<String> {
@@ -238,10 +251,6 @@ impl ApiServer {
     pub fn forget_traffic(&self) {
         self.shared.change(|state| state.traffic = Traffic::default());
     }
-}
-
-fn place(plural: &str, name: &str) -> Place {
-    Place { plural: plural.into(), namespace: "shop".into(), name: name.into() }
 }
 
 impl Shared {
@@ -347,7 +356,10 @@ impl State {
                 let manager = request.parameter("fieldManager").unwrap_or_default();
                 self.objects.apply(&place, &request.subresource, manager, &body)
             }
-            _ => self.objects.merge(&place, &body),
+            _ => match &body {
+                Value::Array(steps) => self.objects.patch(&place, steps),
+                body => self.objects.merge(&place, body),
+            },
         }
     }
 

@@ -25,6 +25,11 @@ pub struct Place {
     pub name: String,
 }
 
+/// In the one namespace of these tests.
+pub fn place(plural: &str, name: &str) -> Place {
+    Place { plural: plural.into(), namespace: "shop".into(), name: name.into() }
+}
+
 /// Something that happened to an object.
 #[derive(Clone, Debug)]
 pub struct Event {
@@ -81,7 +86,19 @@ impl Objects {
     }
 
     pub fn of_kind(&self, plural: &str) -> Vec<&Value> {
-        self.objects.iter().filter(|(place, _)| place.plural == plural).map(|(_, object)| object).collect()
+        let first = Place { plural: plural.into(), namespace: String::new(), name: String::new() };
+        let places = self.objects.range(first..).take_while(|(place, _)| place.plural == plural);
+        places.map(|(_, object)| object).collect()
+    }
+
+    pub fn find(&self, plural: &str, name: &str) -> Option<&Value> {
+        self.objects.get(&place(plural, name))
+    }
+
+    pub fn beginning_with(&self, plural: &str, beginning: &str) -> Vec<&Value> {
+        let places = self.objects.range(place(plural, beginning)..);
+        let same = |at: &Place| at.plural == plural && at.name.starts_with(beginning);
+        places.take_while(|(at, _)| same(at)).map(|(_, object)| object).collect()
     }
 
     /// Server-side apply of the object itself, or of its status.
@@ -102,17 +119,15 @@ impl Objects {
             let message = format!("Operation cannot be fulfilled on {}: uid mismatch", place.name);
             return Err(Refusal::new(409, "Conflict", message));
         }
-        let Some(mut object) = live else { return Ok(self.create(place, manager, body)) };
+        let manager = Manager { name: manager, api_version: &body["apiVersion"], subresource };
         let body = relevant(body, subresource);
-        merge_owned(&mut object, &body, manager, subresource);
-        Ok(self.store(place, object))
-    }
-
-    fn create(&mut self, place: &Place, manager: &str, body: &Value) -> Value {
-        let body = relevant(body, "");
+        if let Some(mut object) = live {
+            merge_owned(&mut object, &body, &manager);
+            return Ok(self.store(place, object));
+        }
         let mut object = json!({"metadata": {}});
-        merge_owned(&mut object, &body, manager, "");
-        self.insert(place, object)
+        merge_owned(&mut object, &body, &manager);
+        Ok(self.insert(place, object))
     }
 
     /// Puts in a new object as it is, as if someone had created it.
@@ -149,6 +164,25 @@ impl Objects {
             return self.happened(place, "DELETED", object);
         }
         self.happened(place, "MODIFIED", object)
+    }
+
+    /// A JSON patch of whole fields, guarded by the version in it.
+    pub fn patch(&mut self, place: &Place, steps: &[Value]) -> Result<Value, Refusal> {
+        let mut object = self.objects.get(place).cloned().ok_or_else(|| not_found(place))?;
+        for step in steps {
+            let path = step["path"].as_str().expect("a path");
+            if path == "/metadata/resourceVersion" && step["value"] != object["metadata"]["resourceVersion"] {
+                return Err(Refusal::new(409, "Conflict", "the object has been modified"));
+            }
+            let (above, field) = path.rsplit_once('/').expect("a path of fields");
+            let above = object.pointer_mut(above).and_then(Value::as_object_mut).expect("the object has it");
+            let field = field.replace("~1", "/");
+            match step.get("value") {
+                Some(value) => above.insert(field, value.clone()),
+                None => above.shift_remove(&field),
+            };
+        }
+        Ok(self.store(place, object))
     }
 
     /// A merge patch, guarded by the uid and the version in it.
@@ -251,11 +285,19 @@ fn relevant(body: &Value, subresource: &str) -> Value {
     body
 }
 
+/// Who applies.
+struct Manager<'a> {
+    name: &'a str,
+    api_version: &'a Value,
+    subresource: &'a str,
+}
+
 /// Takes in what a manager applies, drops what it has applied before and does no longer, and notes what it owns.
-fn merge_owned(object: &mut Value, body: &Value, manager: &str, subresource: &str) {
+fn merge_owned(object: &mut Value, body: &Value, manager: &Manager) {
     let mut entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     let ours = |entry: &Value| {
-        entry["manager"] == manager && entry["subresource"].as_str().unwrap_or_default() == subresource
+        let subresource = entry["subresource"].as_str().unwrap_or_default();
+        entry["manager"] == manager.name && subresource == manager.subresource
     };
     let before =
         entries.iter().find(|entry| ours(entry)).map_or(Value::Null, |entry| entry["fieldsV1"].clone());
@@ -264,11 +306,11 @@ fn merge_owned(object: &mut Value, body: &Value, manager: &str, subresource: &st
     merge(object, body);
     entries.retain(|entry| !ours(entry));
     let mut entry = json!({
-        "manager": manager, "operation": "Apply", "time": "2026-01-01T00:00:00Z",
-        "fieldsType": "FieldsV1", "fieldsV1": now,
+        "manager": manager.name, "operation": "Apply", "apiVersion": manager.api_version,
+        "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": now,
     });
-    if !subresource.is_empty() {
-        entry["subresource"] = json!(subresource);
+    if !manager.subresource.is_empty() {
+        entry["subresource"] = json!(manager.subresource);
     }
     entries.push(entry);
     object["metadata"]["managedFields"] = json!(entries);
