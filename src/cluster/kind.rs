@@ -149,11 +149,6 @@ impl Kinds {
         kinds.insert(subject, Arc::downgrade(&kind));
         hold
     }
-
-    /// Every kind under watch now.
-    pub(crate) fn all(&self) -> Vec<Arc<Kind>> {
-        lock(&self.0).values().filter_map(Weak::upgrade).collect()
-    }
 }
 
 impl Kind {

@@ -57,10 +57,6 @@ impl Store {
         self.objects.values()
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.objects.len()
-    }
-
     /// Objects whose controller has this uid, in name order.
     pub(crate) fn controlled_by(&self, uid: &str) -> Vec<Arc<Object>> {
         let keys = self.by_controller.get(uid).into_iter().flatten();

@@ -68,12 +68,6 @@ pub(crate) enum UpdateMethod {
     RollingInPlace,
 }
 
-impl UpdateMethod {
-    pub(crate) fn is_rolling(self) -> bool {
-        matches!(self, UpdateMethod::RollingRecreate | UpdateMethod::RollingInPlace)
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConditionCheck {
     pub kind: String,

@@ -162,11 +162,6 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// How many keys wait now or later.
-    pub(crate) fn len(&self) -> usize {
-        self.lock().due.len()
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }

@@ -61,6 +61,10 @@ pub(crate) struct Room {
 impl Room {
     pub(crate) fn announce(&self) {
         info!(controller = self.definition.name, parent = %self.parent_resource.gvk, "controller started");
+        if let Some(about) = self.about_definition() {
+            let message = format!("Started controller: {}", self.definition.name);
+            self.recorder.publish(&about, Severity::Normal, "Started", &message);
+        }
         if !self.parent_resource.has_status {
             let message = format!(
                 "[{}] Sync error - ignoring, CRD [{}.{}] does not have subresource 'Status' enabled",

@@ -48,8 +48,6 @@ pub(crate) enum QuantityError {
 }
 
 impl Quantity {
-    pub(crate) const ZERO: Quantity = Quantity { nanos: 0, notation: Notation::Decimal };
-
     /// Reads every form the Kubernetes API server reads. It also reads a lone `+`, `-` or `.` as nothing; this doesn't.
     pub(crate) fn parse(text: &str) -> Result<Quantity, QuantityError> {
         let written = Written::split(text)?;

@@ -68,6 +68,7 @@ impl Library {
     }
 
     /// A short digest of all sources.
+    #[cfg(test)]
     pub(crate) fn revision(&self) -> &str {
         &self.revision
     }

@@ -182,12 +182,6 @@ impl Shelf {
         self.changes.subscribe()
     }
 
-    /// The revision that answers a hook's calls now.
-    pub(crate) fn revision(&self, hook: &str) -> Option<String> {
-        let hooks = self.hooks.load();
-        Some(hooks.by_name.get(hook)?.edition.as_ref()?.revision.clone())
-    }
-
     pub(crate) fn state(&self) -> State {
         let hooks = self.hooks.load();
         State {

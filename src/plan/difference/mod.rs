@@ -108,7 +108,8 @@ impl Differences {
         self.found.is_empty()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Difference> {
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Difference> {
         self.found.iter()
     }
 
