@@ -23,10 +23,10 @@ use crate::object::selector::Selector;
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Flags {
-    /// Definitions to run, beside the cluster's CompositeControllers; followed for changes
+    /// Definitions to run, beside the cluster's CompositeControllers and DecoratorControllers; followed for changes
     #[arg(long, value_name = "FILE", env = "SYNCWRIGHT_CONTROLLERS")]
     controllers: Option<PathBuf>,
-    /// Runs only those of the cluster's CompositeControllers that have these labels, as `kubectl get -l` has them
+    /// Runs only those of the cluster's definitions that have these labels, as `kubectl get -l` has them
     #[arg(long, value_name = "SELECTOR", default_value = "", value_parser = Selector::from_text)]
     target_label_selector: Selector,
     /// The hooks folder, for webhooks that have a path alone

@@ -33,6 +33,13 @@ pub(crate) enum Force {
     No,
 }
 
+/// What of an object a write is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Main,
+    Status,
+}
+
 impl Writer<'_> {
     /// Server-side apply of a child under the objects' manager.
     pub(crate) async fn apply(
@@ -75,6 +82,25 @@ impl Writer<'_> {
         let path = resource.path(&object.key.namespace, Some(&object.key.name));
         let query = format!("fieldManager={}", self.cluster.managers.objects);
         self.patch(kind, &object.key, &path, &query, MERGE, body).await
+    }
+
+    /// Merges fields into an object or its status, guarded by the version they were computed from.
+    pub(crate) async fn merge(
+        &self,
+        kind: &Kind,
+        resource: &Resource,
+        object: &Object,
+        part: Part,
+        mut fields: Value,
+    ) -> Result<(), Error> {
+        fields["metadata"]["resourceVersion"] = json!(object.version.to_string());
+        fields["metadata"]["uid"] = json!(object.uid);
+        let mut path = resource.path(&object.key.namespace, Some(&object.key.name));
+        if part == Part::Status {
+            path.push_str("/status");
+        }
+        let query = format!("fieldManager={}", self.cluster.managers.objects);
+        self.patch(kind, &object.key, &path, &query, MERGE, fields.to_string().into_bytes()).await
     }
 
     /// Changes an object by a JSON patch, which guards itself by the version it was made from.

@@ -1,12 +1,39 @@
-//! The shape of a CompositeController as it is written. `schema` has checked it before it is read.
+//! The shapes of a CompositeController and of a DecoratorController as they are written. `schema` has checked it before it is read.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The written spec.
+/// The written spec of a DecoratorController.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Spec {
+pub(super) struct DecoratorSpec {
+    #[serde(default)]
+    pub resources: Vec<Target>,
+    #[serde(default)]
+    pub attachments: Vec<ChildResource>,
+    pub hooks: Option<HooksBlock>,
+    #[serde(default)]
+    pub endpoint_configs: Vec<EndpointConfig>,
+    pub resync_period_seconds: Option<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Target {
+    #[serde(flatten)]
+    pub name: Resource,
+    #[serde(default)]
+    pub label_selector: Value,
+    #[serde(default)]
+    pub annotation_selector: Value,
+    #[serde(default)]
+    pub ignore_status_changes: bool,
+}
+
+/// The written spec of a CompositeController.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CompositeSpec {
     pub parent_resource: ParentResource,
     #[serde(default)]
     pub child_resources: Vec<ChildResource>,

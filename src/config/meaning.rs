@@ -5,40 +5,87 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::config::manifest::{
-    ChildResource, HookBlock, HooksBlock, ParentResource, Resource, Spec, StatusCheck,
+    ChildResource, CompositeSpec, DecoratorSpec, EndpointConfig, HookBlock, HooksBlock, ParentResource,
+    Resource, StatusCheck, Target,
 };
 use crate::config::schema::{Fault, Path};
 use crate::config::spec::{
-    ChildRule, CompositeSpec, ConditionCheck, HookSpec, HookVersion, Hooks, ParentRule, ResourceName,
+    ChildRule, ConditionCheck, HookSpec, HookVersion, Hooks, ParentRule, ResourceName, Role, Spec,
     UpdateMethod,
 };
 use crate::config::webhook::{endpoints, target, webhook};
-use crate::object::selector::Selector;
+use crate::object::selector::{Selector, SelectorError};
 use crate::object::validity::label_key;
 use crate::problem::Problem;
 
-/// A finalizer is named after its definition, as Metacontroller names it, unless the definition has a name for it.
-const FINALIZER_PREFIX: &str = "metacontroller.io/compositecontroller-";
-
-/// What the spec of the definition called `name` means, or everything that is wrong with it.
-pub(super) fn meaning(name: &str, spec: Spec) -> Result<CompositeSpec, Vec<Fault>> {
+/// What the spec of the CompositeController called `name` means, or everything that is wrong with it.
+pub(super) fn composite(name: &str, written: CompositeSpec) -> Result<Spec, Vec<Fault>> {
     let mut faults = Faults::default();
     let at = Path::default().key("spec");
-    let mut hooks = hooks(spec.hooks, &at, &mut faults);
-    let finalizer = finalizer(spec.finalizer, name, hooks.finalize.is_some(), &at, &mut faults);
-    let endpoints = endpoints(spec.endpoint_configs, &at.key("endpointConfigs"), &mut faults);
-    for hook in [&mut hooks.sync, &mut hooks.finalize, &mut hooks.customize].into_iter().flatten() {
-        endpoints.give_access(&mut hook.webhook);
-    }
-    let meaning = CompositeSpec {
-        parent: parent(spec.parent_resource, &at.key("parentResource"), &mut faults),
-        children: children(spec.child_resources, &at.key("childResources"), &mut faults),
+    let hooks = hooks(written.hooks, written.endpoint_configs, &at, &mut faults);
+    let used = hooks.finalize.is_some();
+    let finalizer = match written.finalizer {
+        Some(finalizer) => own_finalizer(finalizer, &at, &mut faults),
+        None => finalizer(Role::Composite, name, used, &mut faults),
+    };
+    let meaning = Spec {
+        role: Role::Composite,
+        parent: parent(written.parent_resource, &at.key("parentResource"), &mut faults),
+        children: children(written.child_resources, &at.key("childResources"), &mut faults),
         hooks,
-        resync_period: spec.resync_period_seconds.map(|seconds| Duration::from_secs(seconds.max(1) as u64)),
-        generate_selector: spec.generate_selector,
+        resync_period: resync_period(written.resync_period_seconds),
+        generate_selector: written.generate_selector,
         finalizer,
     };
     if faults.0.is_empty() { Ok(meaning) } else { Err(faults.0) }
+}
+
+/// The same for a DecoratorController: a spec for each kind of object that it decorates.
+pub(super) fn decorator(name: &str, written: DecoratorSpec) -> Result<Vec<Spec>, Vec<Fault>> {
+    let mut faults = Faults::default();
+    let at = Path::default().key("spec");
+    let hooks = hooks(written.hooks, written.endpoint_configs, &at, &mut faults);
+    let finalizer = finalizer(Role::Decorator, name, hooks.finalize.is_some(), &mut faults);
+    let children = children(written.attachments, &at.key("attachments"), &mut faults);
+    let spec = |parent: ParentRule| Spec {
+        role: Role::Decorator,
+        parent,
+        children: children.clone(),
+        hooks: hooks.clone(),
+        resync_period: resync_period(written.resync_period_seconds),
+        generate_selector: false,
+        finalizer: finalizer.clone(),
+    };
+    let specs: Vec<Spec> =
+        targets(written.resources, &at.key("resources"), &mut faults).into_iter().map(spec).collect();
+    if faults.0.is_empty() { Ok(specs) } else { Err(faults.0) }
+}
+
+fn targets(written: Vec<Target>, at: &Path, faults: &mut Faults) -> Vec<ParentRule> {
+    if written.is_empty() {
+        faults.add(at, Problem::new(format!("`{at}` is empty")).expected("the objects to decorate"));
+    }
+    let mut rules: Vec<ParentRule> = Vec::new();
+    for (index, target) in written.into_iter().enumerate() {
+        let at = at.index(index);
+        let rule = ParentRule {
+            resource: resource(target.name, &at, faults),
+            selector: selector(&target.label_selector, &at.key("labelSelector"), faults),
+            annotations: annotations(&target.annotation_selector, &at.key("annotationSelector"), faults),
+            ignore_status_changes: target.ignore_status_changes,
+            revision_paths: Vec::new(),
+        };
+        if rules.iter().any(|other| other.resource == rule.resource) {
+            let problem = Problem::new(format!("`{at}` repeats an earlier one: {}", rule.resource));
+            faults.add(&at, problem.expected("one rule for each kind"));
+        }
+        rules.push(rule);
+    }
+    rules
+}
+
+fn resync_period(seconds: Option<i64>) -> Option<Duration> {
+    seconds.map(|seconds| Duration::from_secs(seconds.max(1) as u64))
 }
 
 #[derive(Default)]
@@ -55,13 +102,22 @@ fn parent(written: ParentResource, at: &Path, faults: &mut Faults) -> ParentRule
     ParentRule {
         resource: resource(written.name, at, faults),
         selector: selector(&written.label_selector, &at.key("labelSelector"), faults),
+        annotations: Selector::everything(),
         ignore_status_changes: written.ignore_status_changes,
         revision_paths: if paths.is_empty() { vec!["spec".into()] } else { paths },
     }
 }
 
 fn selector(written: &Value, at: &Path, faults: &mut Faults) -> Selector {
-    Selector::from_json(written).unwrap_or_else(|error| {
+    checked(Selector::from_json(written), at, faults)
+}
+
+fn annotations(written: &Value, at: &Path, faults: &mut Faults) -> Selector {
+    checked(Selector::of_annotations(written), at, faults)
+}
+
+fn checked(read: Result<Selector, SelectorError>, at: &Path, faults: &mut Faults) -> Selector {
+    read.unwrap_or_else(|error| {
         let dot = if error.path.is_empty() { "" } else { "." };
         faults.add(at, Problem::new(format!("`{at}{dot}{}`: {}", error.path, error.message)));
         Selector::everything()
@@ -162,23 +218,26 @@ fn plural(kind: &str) -> String {
     if kind.ends_with('s') { kind.into() } else { format!("{kind}s") }
 }
 
-/// The API server wants a finalizer to be a qualified name with a prefix.
-fn finalizer(written: Option<String>, name: &str, used: bool, at: &Path, faults: &mut Faults) -> String {
-    let Some(written) = written else {
-        let finalizer = format!("{FINALIZER_PREFIX}{name}");
-        if used && label_key(&finalizer).is_err() {
-            let limit = 63 - FINALIZER_PREFIX.len() + "metacontroller.io/".len();
-            let problem =
-                Problem::new(format!("`{name}` is too long a name for a definition with a finalize hook"));
-            faults.add(
-                &Path::default().key("metadata").key("name"),
-                problem
-                    .expected(format!("at most {limit} characters: it becomes part of a finalizer's name"))
-                    .hint("or give the finalizer a name of its own: `spec.finalizer`"),
-            );
-        }
-        return finalizer;
-    };
+/// A finalizer is named after its definition, as Metacontroller names it, unless the definition has a name for it.
+fn finalizer(role: Role, name: &str, used: bool, faults: &mut Faults) -> String {
+    let prefix = format!("metacontroller.io/{}-", role.kind().to_lowercase());
+    let finalizer = format!("{prefix}{name}");
+    // The API server wants a finalizer to be a qualified name with a prefix.
+    if used && label_key(&finalizer).is_err() {
+        let limit = 63 - prefix.len() + "metacontroller.io/".len();
+        let problem =
+            Problem::new(format!("`{name}` is too long a name for a definition with a finalize hook"))
+                .expected(format!("at most {limit} characters: it becomes part of a finalizer's name"));
+        let problem = match role {
+            Role::Composite => problem.hint("or give the finalizer a name of its own: `spec.finalizer`"),
+            Role::Decorator => problem,
+        };
+        faults.add(&Path::default().key("metadata").key("name"), problem);
+    }
+    finalizer
+}
+
+fn own_finalizer(written: String, at: &Path, faults: &mut Faults) -> String {
     let at = at.key("finalizer");
     if let Err(why) = label_key(&written) {
         faults.add(&at, Problem::new(format!("`{at}`: `{written}` {why}")));
@@ -189,7 +248,21 @@ fn finalizer(written: Option<String>, name: &str, used: bool, at: &Path, faults:
     written
 }
 
-fn hooks(written: Option<HooksBlock>, at: &Path, faults: &mut Faults) -> Hooks {
+fn hooks(
+    written: Option<HooksBlock>,
+    endpoint_configs: Vec<EndpointConfig>,
+    at: &Path,
+    faults: &mut Faults,
+) -> Hooks {
+    let mut hooks = called(written, at, faults);
+    let endpoints = endpoints(endpoint_configs, &at.key("endpointConfigs"), faults);
+    for hook in [&mut hooks.sync, &mut hooks.finalize, &mut hooks.customize].into_iter().flatten() {
+        endpoints.give_access(&mut hook.webhook);
+    }
+    hooks
+}
+
+fn called(written: Option<HooksBlock>, at: &Path, faults: &mut Faults) -> Hooks {
     let Some(written) = written else {
         let problem = Problem::new(format!("`{at}` has no `hooks`"));
         faults.add(at, problem.expected("`hooks.sync.webhook`, or `hooks.finalize.webhook`"));

@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::config::manifest::{CompositeSpec, DecoratorSpec};
 use crate::config::schema::{Fault, Path, Unknown};
-use crate::config::spec::CompositeSpec;
+use crate::config::spec::{Role, Spec};
 use crate::object::validity;
-use crate::problem::{Place, Problem, shown};
+use crate::problem::{Place, Problem, nearest, shown};
 use crate::template::yaml;
 
 const API_VERSION: &str = "metacontroller.k8s.io/v1alpha1";
-const COMPOSITE: &str = "CompositeController";
 
 /// Where a definition comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,14 +31,14 @@ pub(crate) enum Source {
     Cluster,
 }
 
-/// One controller: a CompositeController as written, and what it means.
+/// One controller: what was written, and what it means. A DecoratorController makes one for each of its resources.
 #[derive(Clone, Debug)]
 pub(crate) struct Definition {
     pub name: String,
     pub source: Source,
     /// `metadata.generation`; 0 in a file.
     pub generation: i64,
-    pub spec: CompositeSpec,
+    pub spec: Spec,
     /// The complete object as hooks are sent it under `controller`.
     pub raw: Value,
     /// The text of `raw`.
@@ -46,8 +46,17 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
-    /// The definition in a custom resource. Unknown fields are let pass: the API server has dealt with them.
-    pub(crate) fn from_object(object: Value) -> Result<Definition, Vec<Problem>> {
+    /// Tells one definition from all others.
+    pub(crate) fn id(&self) -> String {
+        match self.spec.role {
+            Role::Composite => self.name.clone(),
+            // No name has a slash in it.
+            Role::Decorator => format!("{}/{}", self.name, self.spec.parent.resource),
+        }
+    }
+
+    /// The definitions in a custom resource. Unknown fields are let pass: the API server has dealt with them.
+    pub(crate) fn from_object(object: Value) -> Result<Vec<Definition>, Vec<Problem>> {
         read(object, Source::Cluster)
             .map_err(|faults| faults.into_iter().map(|fault| fault.problem).collect())
     }
@@ -64,7 +73,7 @@ pub(crate) fn load(file: &str, text: &str) -> Result<Vec<Definition>, Vec<Proble
 struct Loaded<'t> {
     text: &'t str,
     /// Where each name was used first.
-    named: BTreeMap<String, Option<Place>>,
+    named: BTreeMap<(Role, String), Option<Place>>,
     definitions: Vec<Definition>,
     problems: Vec<Problem>,
 }
@@ -73,7 +82,10 @@ impl Loaded<'_> {
     /// A manifest, or a list of them as `kubectl get -o yaml` prints it.
     fn add_document(&mut self, document: &yaml::Document) {
         let (root, items) = (Path::default(), Path::default().key("items"));
-        if !matches!(document.value["kind"].as_str(), Some("List" | "CompositeControllerList")) {
+        if !matches!(
+            document.value["kind"].as_str(),
+            Some("List" | "CompositeControllerList" | "DecoratorControllerList")
+        ) {
             return self.add(document, &root);
         }
         match &document.value["items"] {
@@ -88,18 +100,20 @@ impl Loaded<'_> {
     /// The manifest at this path of the document.
     fn add(&mut self, document: &yaml::Document, at: &Path) {
         let manifest = at.find(&document.value).cloned().unwrap_or_default();
-        let definition = match read(manifest, Source::File) {
-            Ok(definition) => definition,
+        let definitions = match read(manifest, Source::File) {
+            Ok(definitions) => definitions,
             Err(faults) => return faults.into_iter().for_each(|fault| self.fault(document, at, fault)),
         };
         let name = Path::default().key("metadata").key("name");
-        if let Some(first) = self.named.get(&definition.name) {
+        let Some(definition) = definitions.first() else { return };
+        let id = (definition.spec.role, definition.name.clone());
+        if let Some(first) = self.named.get(&id) {
             let mut problem = Problem::new(format!("two definitions are called `{}`", definition.name));
             problem.found = first.as_ref().map(|place| format!("the first one at {place}"));
             return self.fault(document, at, Fault::new(&name, problem));
         }
-        self.named.insert(definition.name.clone(), place(document, &at.join(&name)));
-        self.definitions.push(definition);
+        self.named.insert(id, place(document, &at.join(&name)));
+        self.definitions.extend(definitions);
     }
 
     fn fault(&mut self, document: &yaml::Document, at: &Path, fault: Fault) {
@@ -118,31 +132,48 @@ fn place(document: &yaml::Document, path: &Path) -> Option<Place> {
     document.places.place(&steps.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-fn read(mut object: Value, source: Source) -> Result<Definition, Vec<Fault>> {
-    let name = identity(&mut object).map_err(|fault| vec![fault])?;
-    let schema = schema::schema_of(COMPOSITE).expect("the program carries its own CRDs");
+fn read(mut object: Value, source: Source) -> Result<Vec<Definition>, Vec<Fault>> {
+    let (role, name) = identity(&mut object).map_err(|fault| vec![fault])?;
+    let schema = schema::schema_of(role.kind()).expect("the program carries its own CRDs");
     let unknown = if source == Source::File { Unknown::Refused } else { Unknown::Ignored };
     let faults = schema::check(schema, &object, unknown);
     if !faults.is_empty() {
         return Err(faults);
     }
     schema::fill(schema, &mut object);
-    let written = serde_json::from_value(object["spec"].clone()).map_err(|error| vec![unreadable(&error)])?;
-    let spec = meaning::meaning(&name, written)?;
+    let specs = match role {
+        Role::Composite => vec![meaning::composite(&name, written::<CompositeSpec>(&object)?)?],
+        Role::Decorator => meaning::decorator(&name, written::<DecoratorSpec>(&object)?)?,
+    };
     show_as_the_api_does(&mut object);
     let json = serde_json::value::to_raw_value(&object).expect("a JSON value has a text");
     let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
-    Ok(Definition { name, source, generation, spec, raw: object, json })
+    let definition = |spec| Definition {
+        name: name.clone(),
+        source,
+        generation,
+        spec,
+        raw: object.clone(),
+        json: json.clone(),
+    };
+    Ok(specs.into_iter().map(definition).collect())
 }
 
-/// Checks that this is a definition at all, and gives its name.
-fn identity(object: &mut Value) -> Result<String, Fault> {
+fn written<T: serde::de::DeserializeOwned>(object: &Value) -> Result<T, Vec<Fault>> {
+    serde_json::from_value(object["spec"].clone()).map_err(|error| vec![unreadable(&error)])
+}
+
+/// Checks that this is a definition at all, and gives its role and its name.
+fn identity(object: &mut Value) -> Result<(Role, String), Fault> {
     let root = Path::default();
     let Value::Object(fields) = object else {
         let problem = Problem::new(format!("the document is {}", shown(object)));
-        return Err(Fault::new(&root, problem.expected(format!("a {COMPOSITE}"))));
+        return Err(Fault::new(&root, problem.expected("a CompositeController or a DecoratorController")));
     };
-    for (key, wanted) in [("apiVersion", API_VERSION), ("kind", COMPOSITE)] {
+    let kinds = [Role::Composite, Role::Decorator].map(Role::kind);
+    let meant = fields.get("kind").and_then(Value::as_str).and_then(|kind| nearest(kind, kinds));
+    let role = if meant == Some(Role::Decorator.kind()) { Role::Decorator } else { Role::Composite };
+    for (key, wanted) in [("apiVersion", API_VERSION), ("kind", role.kind())] {
         match fields.get(key) {
             Some(Value::String(text)) if text == wanted => {}
             Some(other) => {
@@ -159,7 +190,7 @@ fn identity(object: &mut Value) -> Result<String, Fault> {
     let at = root.key("metadata").key("name");
     match fields.get("metadata").and_then(|metadata| metadata.get("name")) {
         Some(Value::String(name)) => match validity::dns_subdomain(name) {
-            Ok(()) => Ok(name.clone()),
+            Ok(()) => Ok((role, name.clone())),
             Err(why) => {
                 Err(Fault::new(&at, Problem::new(format!("`metadata.name` is `{name}`, which {why}"))))
             }

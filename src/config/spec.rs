@@ -5,9 +5,29 @@ use std::time::Duration;
 
 use crate::object::selector::Selector;
 
-/// A CompositeController's spec.
+/// Which kind of controller a definition is. Almost everything else is the same for both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Role {
+    /// Makes children for parents of a kind of its own, which has them alone.
+    #[default]
+    Composite,
+    /// Adds to objects that somebody else makes; these are its parents, and the attachments its children.
+    Decorator,
+}
+
+impl Role {
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Role::Composite => "CompositeController",
+            Role::Decorator => "DecoratorController",
+        }
+    }
+}
+
+/// What a controller does. A DecoratorController has one for each of its resources.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct CompositeSpec {
+pub(crate) struct Spec {
+    pub role: Role,
     pub parent: ParentRule,
     pub children: Vec<ChildRule>,
     pub hooks: Hooks,
@@ -44,6 +64,8 @@ impl fmt::Display for ResourceName {
 pub(crate) struct ParentRule {
     pub resource: ResourceName,
     pub selector: Selector,
+    /// Only a DecoratorController has one.
+    pub annotations: Selector,
     pub ignore_status_changes: bool,
     /// Dotted paths whose change starts a rolling update; `["spec"]` when none is given.
     pub revision_paths: Vec<String>,

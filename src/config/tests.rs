@@ -555,7 +555,7 @@ fn what_is_no_definition_is_refused() {
     );
     assert_eq!(
         refused("- 1"),
-        "controllers.yaml:1:1: the document is a list; expected: a CompositeController"
+        "controllers.yaml:1:1: the document is a list; expected: a CompositeController or a DecoratorController"
     );
     assert_eq!(
         refused("kind: CompositeController"),
@@ -583,7 +583,7 @@ fn resource() -> serde_json::Value {
 
 #[test]
 fn a_custom_resource_is_read_without_minding_fields_of_later_versions() {
-    let definition = Definition::from_object(resource()).expect("a valid resource");
+    let definition = Definition::from_object(resource()).expect("a valid resource").remove(0);
     assert_eq!((definition.generation, definition.source), (4, Source::Cluster));
     assert_eq!(definition.raw, resource());
     let resource_name = ResourceName { api_version: "demo.io/v1".into(), resource: "shelves".into() };
@@ -698,4 +698,71 @@ fn a_decorators_hooks_are_described_as_a_composites() {
     assert_eq!(composite["endpointConfigs"], decorator["endpointConfigs"]);
     let fields: Vec<&String> = decorator.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["resources", "attachments", "hooks", "endpointConfigs", "resyncPeriodSeconds"]);
+}
+
+const DECORATOR: &str = "\
+apiVersion: metacontroller.k8s.io/v1alpha1
+kind: DecoratorController
+metadata: {name: marks}
+spec:
+  resources:
+  - apiVersion: v1
+    resource: nodes
+    labelSelector: {matchLabels: {tier: gold}}
+    annotationSelector: {matchAnnotations: {note: 'any text: even, this/one'}}
+  - {apiVersion: apps/v1, resource: statefulsets, ignoreStatusChanges: true}
+  attachments:
+  - {apiVersion: v1, resource: services, updateStrategy: {method: InPlace}}
+  hooks:
+    sync: {webhook: {url: 'http://hooks/sync'}}
+    finalize: {webhook: {url: 'http://hooks/finalize'}}
+";
+
+#[test]
+fn a_decorator_is_a_definition_for_each_of_its_resources() {
+    let definitions = load(FILE, DECORATOR).expect("a valid definition");
+    let ids: Vec<String> = definitions.iter().map(Definition::id).collect();
+    assert_eq!(ids, ["marks/v1 nodes", "marks/apps/v1 statefulsets"]);
+    let [nodes, sets] = [&definitions[0].spec, &definitions[1].spec];
+    assert_eq!((nodes.role, nodes.generate_selector), (spec::Role::Decorator, false));
+    assert_eq!(nodes.finalizer, "metacontroller.io/decoratorcontroller-marks");
+    assert_eq!(nodes.parent.selector, Selector::label("tier", "gold"));
+    assert!(nodes.parent.annotations.matches(&map([("note", "any text: even, this/one")])));
+    assert!(!nodes.parent.annotations.matches(&map([])));
+    assert!(sets.parent.ignore_status_changes && sets.parent.annotations.is_empty());
+    assert_eq!(nodes.children, sets.children);
+    assert_eq!(nodes.children[0].update, spec::UpdateMethod::InPlace);
+    assert_eq!(definitions[0].raw["kind"], "DecoratorController");
+}
+
+fn map<const N: usize>(pairs: [(&str, &str); N]) -> std::collections::BTreeMap<String, String> {
+    pairs.map(|(key, value)| (key.to_string(), value.to_string())).into()
+}
+
+#[test]
+fn a_decorators_problems_have_their_places() {
+    let told = |from: &str, to: &str| {
+        let problems = load(FILE, &DECORATOR.replacen(from, to, 1)).expect_err(to);
+        problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(
+        told("attachments:", "atachments:"),
+        "controllers.yaml:11:3: unknown field `spec.atachments`; hint: did you mean `attachments`?"
+    );
+    assert_eq!(
+        told("matchAnnotations", "matchLabels"),
+        "controllers.yaml:9:26: unknown field `spec.resources[0].annotationSelector.matchLabels`; \
+         expected: `matchAnnotations`, `matchExpressions`"
+    );
+    assert_eq!(
+        told("apps/v1, resource: statefulsets", "v1, resource: nodes"),
+        "controllers.yaml:10:5: `spec.resources[1]` repeats an earlier one: v1 nodes; expected: one rule for each kind"
+    );
+    assert_eq!(
+        told("kind: DecoratorController", "kind: DecoratorControler"),
+        "controllers.yaml:2:1: `kind` is the text `DecoratorControler`; expected: `DecoratorController`"
+    );
+    let composite = manifest(SYNC).replace("name: shelf", "name: marks");
+    let both = format!("{composite}\n---\n{DECORATOR}");
+    assert!(load(FILE, &both).is_ok(), "a CompositeController may have a DecoratorController's name");
 }

@@ -14,17 +14,16 @@ use crate::cluster::Cluster;
 use crate::cluster::event::Recorder;
 use crate::cluster::kind::{Interest, Kind, Resource, State, Use};
 use crate::config::Definition;
-use crate::config::spec::ChildRule;
+use crate::config::spec::{ChildRule, HookSpec, Role};
 use crate::controller::access::Access;
 use crate::controller::queue::{Next, Queue};
 use crate::controller::related::Related;
 use crate::controller::room::{ChildKind, Room};
 use crate::controller::visit;
 use crate::controller::waiting::Waiting;
-use crate::controller::wake::{ChildListener, ParentListener};
+use crate::controller::wake::{ChildListener, Orphans, ParentListener};
 use crate::controller::{Hooks, Settings};
 use crate::hook::Hook;
-use crate::object::selector::Selector;
 use crate::problem::Problem;
 
 /// A running definition. Dropping it without `stop` aborts its tasks.
@@ -50,29 +49,20 @@ impl Hosted {
         before: Option<JoinHandle<()>>,
     ) -> Result<Self, Problem> {
         let hooks = &definition.spec.hooks;
-        let sync = hooks.sync.as_ref().map(|hook| Hook::of(hook, &reach.paths)).transpose()?;
-        let finalize = hooks.finalize.as_ref().map(|hook| Hook::of(hook, &reach.paths)).transpose()?;
-        let customize = hooks.customize.as_ref().map(|hook| Hook::of(hook, &reach.paths)).transpose()?;
-        let selector = definition.spec.parent.selector.clone();
+        let hook = |spec: &Option<HookSpec>| {
+            let spec = spec.as_ref();
+            spec.map(|spec| Hook::of(spec, definition.spec.role, &reach.paths)).transpose()
+        };
+        let (sync, finalize, customize) =
+            (hook(&hooks.sync)?, hook(&hooks.finalize)?, hook(&hooks.customize)?);
         let queue = Arc::new(Queue::new(settings.longest_retry));
         let ending = Arc::new(Ending { queue: queue.clone(), notify: tokio::sync::Notify::new() });
         let mut tasks = JoinSet::new();
         let number = next_number();
         let changes =
             reach.changes.clone().filter(|_| [&sync, &finalize, &customize].into_iter().any(is_local));
-        let start = Start {
-            number,
-            cluster,
-            recorder,
-            sync,
-            finalize,
-            customize,
-            selector,
-            queue,
-            settings,
-            changes,
-            before,
-        };
+        let start =
+            Start { number, cluster, recorder, sync, finalize, customize, queue, settings, changes, before };
         tasks.spawn(start.run(definition.clone(), ending.clone()));
         Ok(Hosted { definition, ending, tasks })
     }
@@ -98,7 +88,6 @@ struct Start {
     sync: Option<Hook>,
     finalize: Option<Hook>,
     customize: Option<Hook>,
-    selector: Selector,
     queue: Arc<Queue>,
     settings: Settings,
     changes: Option<watch::Receiver<u64>>,
@@ -182,7 +171,11 @@ impl Start {
                 gvk: resource.gvk.clone(),
                 namespaced: resource.namespaced,
                 queue: self.queue.clone(),
-                generated: definition.spec.generate_selector,
+                orphans: match definition.spec.role {
+                    Role::Decorator => Orphans::Left,
+                    Role::Composite if definition.spec.generate_selector => Orphans::ByUid,
+                    Role::Composite => Orphans::BySelector,
+                },
             };
             let owner =
                 Interest::ControlledBy { group: resource.gvk.group.clone(), kind: resource.gvk.kind.clone() };
@@ -200,7 +193,6 @@ impl Start {
             recorder: self.recorder,
             parents: parents.kind.clone(),
             parent_resource: resource,
-            selector: self.selector,
             sync: self.sync,
             finalize: self.finalize,
             customize: self.customize,

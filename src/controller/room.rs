@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use serde_json::Value;
 use tracing::{info, warn};
 
 use crate::cluster::Cluster;
@@ -11,7 +12,7 @@ use crate::cluster::event::{About, Recorder, Severity};
 use crate::cluster::kind::{Kind, Resource, State, Use};
 use crate::cluster::object::Object;
 use crate::config::Definition;
-use crate::config::spec::ChildRule;
+use crate::config::spec::{ChildRule, Role};
 use crate::controller::Settings;
 use crate::controller::memory::Memory;
 use crate::controller::queue::Queue;
@@ -47,7 +48,6 @@ pub(crate) struct Room {
     pub recorder: Arc<Recorder>,
     pub parents: Arc<Kind>,
     pub parent_resource: Arc<Resource>,
-    pub selector: Selector,
     pub children: Vec<ChildKind>,
     pub sync: Option<Hook>,
     pub finalize: Option<Hook>,
@@ -59,13 +59,33 @@ pub(crate) struct Room {
 }
 
 impl Room {
+    pub(crate) fn role(&self) -> Role {
+        self.definition.spec.role
+    }
+
+    /// Whether the definition is about this object.
+    pub(crate) fn selects(&self, parent: &Object) -> bool {
+        let rule = &self.definition.spec.parent;
+        if !rule.selector.matches(&parent.labels) {
+            return false;
+        }
+        // Most definitions look at no annotations, and the whole object is read for them.
+        rule.annotations.is_empty() || {
+            let body = parent.parsed();
+            match body.pointer("/metadata/annotations").and_then(Value::as_object) {
+                Some(annotations) => rule.annotations.matches(annotations),
+                None => rule.annotations.matches(&()),
+            }
+        }
+    }
+
     pub(crate) fn announce(&self) {
         info!(controller = self.definition.name, parent = %self.parent_resource.gvk, "controller started");
         if let Some(about) = self.about_definition() {
             let message = format!("Started controller: {}", self.definition.name);
             self.recorder.publish(&about, Severity::Normal, "Started", &message);
         }
-        if !self.parent_resource.has_status {
+        if !self.parent_resource.has_status && self.role() == Role::Composite {
             let message = format!(
                 "[{}] Sync error - ignoring, CRD [{}.{}] does not have subresource 'Status' enabled",
                 self.definition.name, self.parent_resource.plural, self.parent_resource.gvk.group
@@ -84,7 +104,7 @@ impl Room {
     fn about_definition(&self) -> Option<About> {
         let uid = self.definition.raw.pointer("/metadata/uid")?.as_str()?.to_string();
         Some(About {
-            gvk: Gvk::new("metacontroller.k8s.io/v1alpha1", "CompositeController"),
+            gvk: Gvk::new("metacontroller.k8s.io/v1alpha1", self.role().kind()),
             key: Key::new("", self.definition.name.clone()),
             uid,
         })

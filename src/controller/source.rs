@@ -1,4 +1,4 @@
-//! Where definitions come from: a file, the cluster's CompositeControllers, or both.
+//! Where definitions come from: a file, the cluster's CompositeControllers and DecoratorControllers, or both.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::config::{self, Definition};
 use crate::object::selector::Selector;
 use crate::problem::Problem;
 
-/// Definitions by name.
+/// Definitions by their ids.
 pub(crate) type Definitions = BTreeMap<String, Arc<Definition>>;
 
 /// A file's change is live within this time.
@@ -56,33 +56,30 @@ pub(crate) fn read_file(path: &Path) -> Result<Definitions, Vec<Problem>> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| vec![Problem::new(format!("reading `{label}`: {error}"))])?;
     let definitions = config::load(&label, &text)?;
-    Ok(definitions.into_iter().map(|definition| (definition.name.clone(), Arc::new(definition))).collect())
+    Ok(definitions.into_iter().map(|definition| (definition.id(), Arc::new(definition))).collect())
 }
 
-/// Follows the cluster's CompositeControllers that `selector` picks. A definition that is refused keeps its last good
+/// Follows the cluster's CompositeControllers and DecoratorControllers that `selector` picks. A definition that is refused keeps its last good
 /// version out of use.
 pub(crate) fn follow_cluster(cluster: &Arc<Cluster>, selector: Selector) -> watch::Receiver<Definitions> {
     let (sender, receiver) = watch::channel(Definitions::new());
     let changed = Arc::new(Notify::new());
-    let tell = changed.clone();
-    let hold = cluster.watch(
-        "metacontroller.k8s.io/v1alpha1",
-        "compositecontrollers",
-        Interest::All,
-        move |_, _| {
+    let hold = |plural| {
+        let tell = changed.clone();
+        cluster.watch("metacontroller.k8s.io/v1alpha1", plural, Interest::All, move |_, _| {
             tell.notify_one();
-        },
-    );
+        })
+    };
+    let holds = ["compositecontrollers", "decoratorcontrollers"].map(hold);
     tokio::spawn(async move {
         loop {
             changed.notified().await;
             let mut definitions = Definitions::new();
-            let objects = hold.kind.all();
+            let objects: Vec<_> = holds.iter().flat_map(|hold| hold.kind.all()).collect();
             for object in objects.iter().filter(|object| selector.matches(&object.labels)) {
                 match Definition::from_object(object.parsed()) {
-                    Ok(definition) => {
-                        definitions.insert(definition.name.clone(), Arc::new(definition));
-                    }
+                    Ok(read) => definitions
+                        .extend(read.into_iter().map(|definition| (definition.id(), Arc::new(definition)))),
                     Err(problems) => {
                         for problem in problems {
                             error!(controller = object.key.name, %problem, "definition refused");

@@ -32,6 +32,15 @@ impl ParentListener {
     }
 }
 
+/// Which parents adopt an orphan.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Orphans {
+    BySelector,
+    ByUid,
+    /// None.
+    Left,
+}
+
 /// Finds the parents that a change of a child concerns.
 pub(super) struct ChildListener {
     pub waiting: Arc<Waiting>,
@@ -41,7 +50,7 @@ pub(super) struct ChildListener {
     pub gvk: Gvk,
     pub namespaced: bool,
     pub queue: Arc<Queue>,
-    pub generated: bool,
+    pub orphans: Orphans,
 }
 
 impl ChildListener {
@@ -99,10 +108,10 @@ impl ChildListener {
 
     /// An orphan concerns every parent that would adopt it.
     fn wake_selecting(&self, parents: &Kind, orphan: &Object, origin: Option<&Origin>) {
-        if orphan.labels.is_empty() || orphan.deleting {
+        if orphan.labels.is_empty() || orphan.deleting || self.orphans == Orphans::Left {
             return;
         }
-        if self.generated {
+        if self.orphans == Orphans::ByUid {
             let Some(uid) = orphan.labels.get(CONTROLLER_UID) else { return };
             for parent in parents.all().iter().filter(|parent| parent.uid == *uid) {
                 self.wake(parent.key.clone(), origin);

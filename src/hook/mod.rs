@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 
-use crate::config::spec::{HookSpec, Target};
+use crate::config::spec::{HookSpec, Role, Target};
 use crate::hook::access::Admission;
 use crate::hook::remote::{Remote, RemoteSettings};
 use crate::hook::wire::answer::Answer;
@@ -51,7 +51,7 @@ pub(crate) enum Hook {
 
 impl Hook {
     /// The hook that a definition describes.
-    pub(crate) fn of(spec: &HookSpec, paths: &PathService) -> Result<Hook, Problem> {
+    pub(crate) fn of(spec: &HookSpec, role: Role, paths: &PathService) -> Result<Hook, Problem> {
         let url = match (&spec.webhook.target, paths) {
             (Target::Url(url), _) => url.clone(),
             (Target::BuiltIn { hook, call }, PathService::At(base)) => {
@@ -63,6 +63,7 @@ impl Hook {
         };
         let settings = RemoteSettings {
             timeout: spec.webhook.timeout,
+            role,
             access: spec.webhook.access.clone(),
             etag: spec.webhook.etag,
             ..RemoteSettings::new(url, spec.webhook.decoding)

@@ -29,7 +29,8 @@ fn by_path() -> HookSpec {
 
 #[tokio::test]
 async fn a_path_alone_is_answered_in_process() {
-    let hook = Hook::of(&by_path(), &PathService::InProcess(Arc::new(Echo))).expect("a hook");
+    let hook =
+        Hook::of(&by_path(), Role::Composite, &PathService::InProcess(Arc::new(Echo))).expect("a hook");
     let answer = hook.call(Call::Sync, "uid", Bytes::from_static(b"{}")).await.expect("an answer");
     assert_eq!(answer.status.expect("a status")["mysql sync"], 2);
 }
@@ -37,11 +38,14 @@ async fn a_path_alone_is_answered_in_process() {
 #[tokio::test]
 async fn a_path_alone_is_asked_of_the_service_deployed_apart() {
     for base in ["ftp://hooks:8090", "ftp://hooks:8090/"] {
-        let problem = Hook::of(&by_path(), &PathService::At(base.into())).err().expect("no such scheme");
+        let problem = Hook::of(&by_path(), Role::Composite, &PathService::At(base.into()))
+            .err()
+            .expect("no such scheme");
         assert_eq!(
             problem.message,
             "webhook URL `ftp://hooks:8090/mysql/sync`: neither `http://` nor `https://`"
         );
     }
-    Hook::of(&by_path(), &PathService::At("http://hooks:8090".into())).expect("a remote hook");
+    Hook::of(&by_path(), Role::Composite, &PathService::At("http://hooks:8090".into()))
+        .expect("a remote hook");
 }

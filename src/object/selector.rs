@@ -35,6 +35,30 @@ enum Test {
     Below(i64),
 }
 
+/// What a selector picks by.
+#[derive(Clone, Copy)]
+enum Sort {
+    Labels,
+    Annotations,
+}
+
+impl Sort {
+    fn equalities(self) -> &'static str {
+        match self {
+            Sort::Labels => "matchLabels",
+            Sort::Annotations => "matchAnnotations",
+        }
+    }
+
+    fn check_value(self, path: &str, text: &str) -> Result<(), SelectorError> {
+        match self {
+            Sort::Labels => validity::label_value(text)
+                .map_err(|why| SelectorError::new(path, format!("value `{text}` {why}"))),
+            Sort::Annotations => Ok(()),
+        }
+    }
+}
+
 /// Labels by key, whatever holds them.
 pub(crate) trait Labels {
     fn label(&self, key: &str) -> Option<&str>;
@@ -61,6 +85,15 @@ impl Selector {
 
     /// Reads a LabelSelector. `null` and `{}` pick everything: whether that is allowed is the caller's to say.
     pub(crate) fn from_json(value: &Value) -> Result<Selector, SelectorError> {
+        Selector::read(value, Sort::Labels)
+    }
+
+    /// Reads a selector of annotations, whose values may be any text.
+    pub(crate) fn of_annotations(value: &Value) -> Result<Selector, SelectorError> {
+        Selector::read(value, Sort::Annotations)
+    }
+
+    fn read(value: &Value, sort: Sort) -> Result<Selector, SelectorError> {
         let empty = Map::new();
         let fields = match value {
             Value::Null => &empty,
@@ -71,9 +104,11 @@ impl Selector {
         for (field, value) in fields {
             match (field.as_str(), value) {
                 (_, Value::Null) => {}
-                ("matchLabels", value) => read_labels(value, &mut requirements)?,
-                ("matchExpressions", value) => read_expressions(value, &mut requirements)?,
-                (field, _) => return Err(unknown_field(field)),
+                (field, value) if field == sort.equalities() => {
+                    read_equalities(value, sort, &mut requirements)?
+                }
+                ("matchExpressions", value) => read_expressions(value, sort, &mut requirements)?,
+                (field, _) => return Err(unknown_field(field, sort)),
             }
         }
         Ok(Selector { requirements })
@@ -186,30 +221,37 @@ impl fmt::Display for SelectorError {
 
 impl std::error::Error for SelectorError {}
 
-fn read_labels(value: &Value, requirements: &mut BTreeSet<Requirement>) -> Result<(), SelectorError> {
-    let labels =
-        value.as_object().ok_or_else(|| SelectorError::expected("matchLabels", "an object", value))?;
-    for (key, value) in labels {
-        let path = format!("matchLabels.{key}");
+fn read_equalities(
+    value: &Value,
+    sort: Sort,
+    requirements: &mut BTreeSet<Requirement>,
+) -> Result<(), SelectorError> {
+    let field = sort.equalities();
+    let texts = value.as_object().ok_or_else(|| SelectorError::expected(field, "an object", value))?;
+    for (key, value) in texts {
+        let path = format!("{field}.{key}");
         let text = value.as_str().ok_or_else(|| SelectorError::expected(&path, "a string", value))?;
         validity::label_key(key).map_err(|why| SelectorError::new(&path, format!("key `{key}` {why}")))?;
-        validity::label_value(text)
-            .map_err(|why| SelectorError::new(&path, format!("value `{text}` {why}")))?;
+        sort.check_value(&path, text)?;
         requirements.insert(Requirement::equals(key, text));
     }
     Ok(())
 }
 
-fn read_expressions(value: &Value, requirements: &mut BTreeSet<Requirement>) -> Result<(), SelectorError> {
+fn read_expressions(
+    value: &Value,
+    sort: Sort,
+    requirements: &mut BTreeSet<Requirement>,
+) -> Result<(), SelectorError> {
     let list =
         value.as_array().ok_or_else(|| SelectorError::expected("matchExpressions", "a list", value))?;
     for (index, expression) in list.iter().enumerate() {
-        requirements.insert(read_expression(&format!("matchExpressions[{index}]"), expression)?);
+        requirements.insert(read_expression(&format!("matchExpressions[{index}]"), expression, sort)?);
     }
     Ok(())
 }
 
-fn read_expression(path: &str, expression: &Value) -> Result<Requirement, SelectorError> {
+fn read_expression(path: &str, expression: &Value, sort: Sort) -> Result<Requirement, SelectorError> {
     let fields =
         expression.as_object().ok_or_else(|| SelectorError::expected(path, "an object", expression))?;
     if let Some(unknown) =
@@ -223,7 +265,7 @@ fn read_expression(path: &str, expression: &Value) -> Result<Requirement, Select
     let key = text_of(path, "key", fields)?;
     validity::label_key(key)
         .map_err(|why| SelectorError::new(format!("{path}.key"), format!("key `{key}` {why}")))?;
-    let values = values_of(path, fields)?;
+    let values = values_of(path, fields, sort)?;
     let test = read_test(path, text_of(path, "operator", fields)?, values)?;
     Ok(Requirement { key: key.into(), test })
 }
@@ -252,7 +294,7 @@ fn text_of<'a>(path: &str, field: &str, fields: &'a Map<String, Value>) -> Resul
     }
 }
 
-fn values_of(path: &str, fields: &Map<String, Value>) -> Result<BTreeSet<String>, SelectorError> {
+fn values_of(path: &str, fields: &Map<String, Value>, sort: Sort) -> Result<BTreeSet<String>, SelectorError> {
     let list = match fields.get("values") {
         None | Some(Value::Null) => return Ok(BTreeSet::new()),
         Some(Value::Array(list)) => list,
@@ -263,18 +305,17 @@ fn values_of(path: &str, fields: &Map<String, Value>) -> Result<BTreeSet<String>
         .map(|(index, value)| {
             let path = format!("{path}.values[{index}]");
             let text = value.as_str().ok_or_else(|| SelectorError::expected(&path, "a string", value))?;
-            validity::label_value(text)
-                .map_err(|why| SelectorError::new(&path, format!("value `{text}` {why}")))?;
+            sort.check_value(&path, text)?;
             Ok(text.to_string())
         })
         .collect()
 }
 
-fn unknown_field(field: &str) -> SelectorError {
-    let known = ["matchLabels", "matchExpressions"];
-    let hint = match nearest(field, known) {
+fn unknown_field(field: &str, sort: Sort) -> SelectorError {
+    let equalities = sort.equalities();
+    let hint = match nearest(field, [equalities, "matchExpressions"]) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None => "labels belong below `matchLabels`".into(),
+        None => format!("{} belong below `{equalities}`", equalities[5..].to_lowercase()),
     };
     SelectorError::new("", format!("unknown field `{field}`; hint: {hint}"))
 }
@@ -325,6 +366,23 @@ mod tests {
         }
         assert!(!selector.matches(&labels(&[("app", "db"), ("tier", "b")])));
         assert_eq!(selector.unmet(&labels(&[("app", "db"), ("name", "")])), Some("tier in (a,b)".into()));
+    }
+
+    #[test]
+    fn annotations_are_picked_by_any_text() {
+        let long = "a text, with: spaces/and more than 63 characters, which is no label's value at all";
+        let selector = Selector::of_annotations(&json!({
+            "matchAnnotations": { "example.com/note": long },
+            "matchExpressions": [{ "key": "url", "operator": "In", "values": ["http://a/b?c"] }],
+        }))
+        .unwrap();
+        assert!(selector.matches(&labels(&[("example.com/note", long), ("url", "http://a/b?c")])));
+        assert!(!selector.matches(&labels(&[("example.com/note", long)])));
+        let error = Selector::of_annotations(&json!({ "matchLabels": {} })).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown field `matchLabels`; hint: annotations belong below `matchAnnotations`"
+        );
     }
 
     #[test]

@@ -50,17 +50,31 @@ pub(crate) enum Claim {
     Selector(Selector),
     /// `generateSelector`: by the label `controller-uid`, which is put on every child.
     ControllerUid,
+    /// A DecoratorController of this name: by an annotation with it, which is put on every attachment.
+    Decorator(String),
 }
 
 impl Claim {
     /// The label by which `generateSelector` tells one parent's children from another's.
     pub(crate) const UID_LABEL: &str = "controller-uid";
 
+    /// The annotation that tells one decorator's attachments from another's.
+    pub(crate) const DECORATOR: &str = "metacontroller.k8s.io/decorator-controller";
+
+    /// The field of the definition that lists the kinds of children.
+    pub(crate) fn declared_in(&self) -> &'static str {
+        match self {
+            Claim::Decorator(_) => "attachments",
+            _ => "childResources",
+        }
+    }
+
     /// The labels that every child of this parent must have.
     pub(crate) fn selector(&self, parent_uid: &str) -> Selector {
         match self {
             Claim::Selector(selector) => selector.clone(),
             Claim::ControllerUid => Selector::label(Claim::UID_LABEL, parent_uid),
+            Claim::Decorator(_) => Selector::everything(),
         }
     }
 }

@@ -4,6 +4,7 @@ mod access;
 mod answers;
 mod changing;
 mod creating;
+mod decorators;
 mod definitions;
 mod deletion;
 mod foreign;

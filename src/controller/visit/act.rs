@@ -11,9 +11,9 @@ use crate::cluster::kind::{Kind, Resource};
 use crate::cluster::object::Object;
 use crate::cluster::request::Error;
 use crate::cluster::write::Force;
-use crate::config::spec::UpdateMethod;
+use crate::config::spec::{Role, UpdateMethod};
 use crate::controller::room::ChildKind;
-use crate::controller::visit::claim::{Claimed, Missing};
+use crate::controller::visit::claim::{Claimed, Missing, is_of_decorator};
 use crate::controller::visit::refused::verdict;
 use crate::controller::visit::{Ended, Situation, Visit, note};
 use crate::hook::wire::answer::DesiredChild;
@@ -149,7 +149,7 @@ impl Visit<'_> {
         self.follow_others(situation, &desired);
         let live = self.live(claimed, &desired);
         let observed: Vec<Observed> =
-            live.iter().map(|(rule, object)| observed(situation, *rule, object)).collect();
+            live.iter().map(|(rule, object)| self.observed(situation, *rule, object)).collect();
         let doubt = self.doubt(claimed);
         for step in steps(&rules, &desired, &observed, &mut self.memory.children) {
             // A write may take long, and what comes after the parent's end is left to nobody.
@@ -203,10 +203,10 @@ impl Visit<'_> {
             key: situation.parent.key.clone(),
             uid: situation.parent.uid.to_string(),
         };
-        let claim = if self.room.definition.spec.generate_selector {
-            Claim::ControllerUid
-        } else {
-            Claim::Selector(situation.selector.clone())
+        let claim = match self.room.role() {
+            Role::Decorator => Claim::Decorator(self.room.definition.name.clone()),
+            Role::Composite if self.room.definition.spec.generate_selector => Claim::ControllerUid,
+            Role::Composite => Claim::Selector(situation.selector.clone()),
         };
         let mut known = Vec::new();
         self.origins.clear();
@@ -222,6 +222,17 @@ impl Visit<'_> {
             acted.failures.push(Failed::refused(refusal.problem.to_string()));
         }
         desired
+    }
+
+    fn observed<'a>(&self, situation: &Situation, rule: usize, object: &'a Object) -> Observed<'a> {
+        let control = match &object.controller {
+            Some(owner) if owner.uid == situation.parent.uid && is_of_decorator(self.room, object) => {
+                Control::Ours
+            }
+            Some(owner) => Control::Other { kind: &owner.kind, name: &owner.name },
+            None => Control::Nobody,
+        };
+        observed_as(rule, object, control)
     }
 
     /// What to say of a child whose declared kind the API server does not have.
@@ -487,15 +498,6 @@ fn method(update: UpdateMethod) -> Method {
         UpdateMethod::Recreate | UpdateMethod::RollingRecreate => Method::Recreate,
         UpdateMethod::InPlace | UpdateMethod::RollingInPlace => Method::InPlace,
     }
-}
-
-fn observed<'a>(situation: &Situation, rule: usize, object: &'a Object) -> Observed<'a> {
-    let control = match &object.controller {
-        Some(owner) if owner.uid == situation.parent.uid => Control::Ours,
-        Some(owner) => Control::Other { kind: &owner.kind, name: &owner.name },
-        None => Control::Nobody,
-    };
-    observed_as(rule, object, control)
 }
 
 fn observed_as<'a>(rule: usize, object: &'a Object, control: Control<'a>) -> Observed<'a> {

@@ -11,9 +11,11 @@ use crate::cluster::kind::{Resource, State};
 use crate::cluster::object::Object;
 use crate::cluster::request::Error;
 use crate::cluster::write::Writer;
+use crate::config::spec::Role;
 use crate::controller::room::{ChildKind, Room};
 use crate::object::owner::OwnerRef;
 use crate::object::selector::Selector;
+use crate::plan::Claim;
 
 /// The children of one declared kind.
 pub(crate) struct Family {
@@ -50,8 +52,9 @@ pub(crate) fn families(room: &Room, parent: &Object, selector: &Selector) -> Cla
     for (rule, child) in room.children.iter().enumerate() {
         match child.hold.kind.state() {
             State::Live(resource) => {
-                let members =
-                    owned(room, child, parent).into_iter().filter(|object| selector.matches(&object.labels));
+                let members = owned(room, child, parent)
+                    .into_iter()
+                    .filter(|object| selector.matches(&object.labels) && is_of_decorator(room, object));
                 claimed.families.push(Family { rule, resource, members: members.collect() });
             }
             State::Absent(message) => claimed.missing.push((rule, Missing::Absent(message))),
@@ -72,7 +75,8 @@ pub(crate) async fn settle(
     parent: &Object,
     selector: &Selector,
 ) -> Result<(), Error> {
-    if parent.deleting {
+    // A decorator takes nobody else's objects, and lets none of its own go.
+    if parent.deleting || room.role() == Role::Decorator {
         return Ok(());
     }
     for child in &room.children {
@@ -93,6 +97,16 @@ pub(crate) async fn settle(
         }
     }
     Ok(())
+}
+
+/// Whether a decorator's own annotation is on the object, where a decorator asks. Of one that is being read anew it is
+/// not known yet.
+pub(super) fn is_of_decorator(room: &Room, object: &Object) -> bool {
+    if room.role() == Role::Composite || object.body.is_none() {
+        return true;
+    }
+    let annotations = object.parsed().pointer("/metadata/annotations").cloned().unwrap_or_default();
+    annotations[Claim::DECORATOR] == room.definition.name.as_str()
 }
 
 fn adoptable(orphan: &Object, selector: &Selector) -> bool {

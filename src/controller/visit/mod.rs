@@ -9,6 +9,7 @@ pub(crate) mod finalizer;
 pub(crate) mod refused;
 mod related;
 pub(crate) mod status;
+mod target;
 #[cfg(test)]
 mod tests;
 
@@ -24,7 +25,7 @@ use crate::cluster::kind::{Origin as Visitor, Resource};
 use crate::cluster::object::Object;
 use crate::cluster::request::Error;
 use crate::cluster::write::Writer;
-use crate::config::spec::HookVersion;
+use crate::config::spec::{HookVersion, Role};
 use crate::controller::memory::Memory;
 use crate::controller::queue::Next;
 use crate::controller::related::Sight;
@@ -166,7 +167,7 @@ impl Visit<'_> {
             self.room.related.forget(&key);
             return Ok(Conclusion::nothing_to_do());
         };
-        let situation = match situation {
+        let mut situation = match situation {
             Ok(situation) => situation,
             Err(problem) => {
                 return Ok(Conclusion::new(Ended::Stuck(note("InvalidSelector", problem.to_string()))));
@@ -200,10 +201,13 @@ impl Visit<'_> {
                 return Ok(Conclusion::new(Ended::Changed));
             }
             self.memory.finalize_fails_since = None;
-            if situation.finalizing && answer.finalized {
-                finalizer::remove(self.room, self.writer, &situation.parent).await?;
-                info!(controller = self.room.definition.name, parent = %situation.parent.key, "parent finalized");
-                return Ok(Conclusion::nothing_to_do());
+            let finalized = situation.finalizing && answer.finalized;
+            if finalized && self.room.role() == Role::Composite {
+                return self.finish(&situation).await;
+            }
+            if self.room.role() == Role::Decorator {
+                situation.parent =
+                    target::decorate(self.room, self.writer, &situation.parent, &answer).await?;
             }
             let Answer { status, children, resync_after, .. } = answer;
             let acted = if situation.manages {
@@ -213,6 +217,9 @@ impl Visit<'_> {
             };
             if situation.finalizing && acted.namespace_ends {
                 return self.let_go(&situation.parent, "its namespace is being deleted").await;
+            }
+            if finalized && !acted.must_retry() {
+                return self.finish(&situation).await;
             }
             if !acted.wrote || acted.changed || acted.must_retry() || round == ROUNDS {
                 let (unseen_writes, retry_after) = (acted.wrote, acted.retry_after);
@@ -239,10 +246,17 @@ impl Visit<'_> {
         }
     }
 
+    /// Takes the finalizer off a parent that has finalized.
+    async fn finish(&self, situation: &Situation) -> Result<Conclusion, Error> {
+        finalizer::remove(self.room, self.writer, &situation.parent).await?;
+        info!(controller = self.room.definition.name, parent = %situation.parent.key, "parent finalized");
+        Ok(Conclusion::nothing_to_do())
+    }
+
     /// Brings the finalizer in order and finds out what kind of visit this is. `None`: nothing to do.
     async fn prepare(&mut self, parent: Arc<Object>) -> Result<Option<Result<Situation, Problem>>, Error> {
         let room = self.room;
-        let selected = room.selector.matches(&parent.labels);
+        let selected = room.selects(&parent);
         let marked = finalizer::has(room, &parent);
         if !selected && !marked {
             return Ok(None);
@@ -273,6 +287,9 @@ impl Visit<'_> {
     }
 
     fn selector(&self, parent: &Object) -> Result<Selector, Problem> {
+        if self.room.role() == Role::Decorator {
+            return Ok(Selector::everything());
+        }
         if self.room.definition.spec.generate_selector {
             return Ok(Selector::label(CONTROLLER_UID, &parent.uid));
         }
@@ -292,6 +309,7 @@ impl Visit<'_> {
         let related = groups(spec.version, &situation.parent.key, shown);
         let parent = situation.parent.body.as_deref().expect("parents are kept whole");
         let request = Request {
+            role: self.room.role(),
             controller: &self.room.definition.json,
             parent,
             children: &children,
@@ -403,6 +421,8 @@ impl Visit<'_> {
         if let Some(parent) = &parent
             && !conclusion.silent
             && conclusion.ended != Ended::Changed
+            // A decorator's target is somebody else's: its status is no place for conditions of ours.
+            && self.room.role() == Role::Composite
         {
             self.write_status(parent, &mut conclusion).await;
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::config::spec::Decoding;
+use crate::config::spec::{Decoding, Role};
 use crate::hook::local::request::{Asker, Shape, kind_of};
 use crate::hook::origin::Origin;
 use crate::hook::wire::Call;
@@ -70,7 +70,8 @@ impl Response {
 
     /// The answer as the controller takes it.
     pub(crate) fn into_answer(mut self) -> Result<Answer, Problem> {
-        let mut answer = Answer::from_fields(self.call, Decoding::Loose, self.with_list_field())?;
+        let mut answer =
+            Answer::from_fields(self.role(), self.call, Decoding::Loose, self.with_list_field())?;
         let desired = |Child { object, origin }| DesiredChild {
             place: Some(origin.place_of(&[])),
             origin: Some(origin),
@@ -81,11 +82,15 @@ impl Response {
         Ok(answer)
     }
 
+    fn role(&self) -> Role {
+        if self.children_field == "attachments" { Role::Decorator } else { Role::Composite }
+    }
+
     /// The fields, with an empty list of children: the children are handed on beside it.
     fn with_list_field(&mut self) -> Map<String, Value> {
         let mut fields = std::mem::take(&mut self.fields);
         if self.call != Call::Customize {
-            fields.insert("children".into(), Value::Array(Vec::new()));
+            fields.insert(self.children_field.into(), Value::Array(Vec::new()));
         }
         fields
     }
@@ -302,7 +307,7 @@ fn check_related(list: &Value, origin: &Origin) -> Result<(), Problem> {
         let place = origin.place_of(&index.into_iter().collect::<Vec<_>>());
         problem.at(place)
     };
-    Answer::from_fields(Call::Customize, Decoding::Strict, fields).map(drop).map_err(place)
+    Answer::from_fields(Role::Composite, Call::Customize, Decoding::Strict, fields).map(drop).map_err(place)
 }
 
 fn unknown_field(name: &str, origin: &Origin, known: &[&str]) -> Problem {

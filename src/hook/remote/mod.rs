@@ -24,7 +24,7 @@ use hyper::body::{Body, Incoming};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-use crate::config::spec::{Access, Decoding, Etag};
+use crate::config::spec::{Access, Decoding, Etag, Role};
 use crate::hook::access::{Admission, Pass};
 use crate::hook::remote::answers::{Answers, Tagged};
 use crate::hook::remote::connection::{Connection, Pool};
@@ -43,6 +43,8 @@ pub(crate) struct RemoteSettings {
     /// For the whole exchange: connecting, redirects and the body included. Waiting for a turn is not.
     pub timeout: Duration,
     pub decoding: Decoding,
+    /// Whose answers they are.
+    pub role: Role,
     /// Calls under way at once; more wait for their turn.
     pub in_flight: usize,
     /// Largest body of an answer, after decompression.
@@ -59,6 +61,7 @@ impl RemoteSettings {
             url: url.into(),
             timeout: Duration::from_secs(10),
             decoding,
+            role: Role::Composite,
             in_flight: 16,
             answer_bytes: 16 << 20,
             access: Access::default(),
@@ -101,8 +104,10 @@ impl Remote {
         let deadline = Instant::now() + self.settings.timeout;
         let tag = known.as_ref().map(|known| &known.tag);
         let reply = Errand { hook: self, pass: &pass, tag, deadline }.run(body).await?;
-        let decode =
-            |body: &[u8]| Answer::decode(call, self.settings.decoding, body).map_err(Failure::Refused);
+        let decode = |body: &[u8]| {
+            Answer::decode_for(self.settings.role, call, self.settings.decoding, body)
+                .map_err(Failure::Refused)
+        };
         if let Some(known) = known.filter(|_| reply.says_unchanged()) {
             return decode(&known.body);
         }

@@ -2,6 +2,7 @@
 //!
 //! A field that is wrong is named, with its index in a list. Nothing of a wrong answer is used.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use tracing::debug;
 
-use crate::config::spec::{Decoding, ResourceName};
+use crate::config::spec::{Decoding, ResourceName, Role};
 use crate::hook::origin::Origin;
 use crate::hook::wire::Call;
 use crate::object::selector::{Selector, SelectorError};
@@ -29,6 +30,9 @@ pub(crate) struct Answer {
     pub finalized: bool,
     /// Where the author wrote the status, when a template of ours made it.
     pub status_origin: Option<Origin>,
+    /// What a decorator makes of its target's labels; `None` removes one.
+    pub labels: BTreeMap<String, Option<String>>,
+    pub annotations: BTreeMap<String, Option<String>>,
     /// What a customize hook wants to see.
     pub related: Vec<RelatedRule>,
 }
@@ -62,22 +66,33 @@ impl Answer {
     /// children is under a misspelt name, even where unknown fields are let pass. On finalize null is taken
     /// as none: hooks in Go write an empty list so, and there children are meant to go.
     pub(crate) fn decode(call: Call, decoding: Decoding, body: &[u8]) -> Result<Answer, Problem> {
+        Answer::decode_for(Role::Composite, call, decoding, body)
+    }
+
+    /// The same for whichever role of controller asked.
+    pub(crate) fn decode_for(
+        role: Role,
+        call: Call,
+        decoding: Decoding,
+        body: &[u8],
+    ) -> Result<Answer, Problem> {
         let (fields, repeated) = parse(body)?;
         if decoding == Decoding::Strict
             && let Some(path) = repeated.first()
         {
             return Err(Problem::new(format!("`{path}` is there twice")));
         }
-        Answer::from_fields(call, decoding, fields)
+        Answer::from_fields(role, call, decoding, fields)
     }
 
     /// Checks an answer that is already JSON.
     pub(crate) fn from_fields(
+        role: Role,
         call: Call,
         decoding: Decoding,
         mut fields: Map<String, Value>,
     ) -> Result<Answer, Problem> {
-        check_names(call, decoding, &fields)?;
+        check_names(role, call, decoding, &fields)?;
         let mut take = |key: &str| fields.shift_remove(key);
         if call == Call::Customize {
             let related = related(take("relatedResources"), decoding)?;
@@ -85,7 +100,9 @@ impl Answer {
         }
         Ok(Answer {
             status: status(take("status"))?,
-            children: children(take("children"), call)?,
+            children: children(take(list_of(role)), list_of(role), call)?,
+            labels: marks(take("labels"), "labels", role)?,
+            annotations: marks(take("annotations"), "annotations", role)?,
             resync_after: resync_after(take("resyncAfterSeconds"))?,
             finalized: finalized(take("finalized"))?,
             ..Answer::default()
@@ -94,8 +111,13 @@ impl Answer {
 }
 
 /// Refuses unknown fields where that is asked for, and an answer that leaves in doubt whether it wants nothing.
-fn check_names(call: Call, decoding: Decoding, fields: &Map<String, Value>) -> Result<(), Problem> {
-    let known = known_fields(call);
+fn check_names(
+    role: Role,
+    call: Call,
+    decoding: Decoding,
+    fields: &Map<String, Value>,
+) -> Result<(), Problem> {
+    let known = known_fields(role, call);
     let (list, has_list) = (known[0], fields.contains_key(known[0]));
     for key in fields.keys().filter(|key| !known.contains(&key.as_str())) {
         let meant = nearest(key, known.iter().copied());
@@ -113,10 +135,13 @@ fn check_names(call: Call, decoding: Decoding, fields: &Map<String, Value>) -> R
 }
 
 /// The fields of an answer, the list that must not be missing first.
-fn known_fields(call: Call) -> &'static [&'static str] {
-    match call {
-        Call::Sync | Call::Finalize => &["children", "status", "resyncAfterSeconds", "finalized"],
-        Call::Customize => &["relatedResources"],
+fn known_fields(role: Role, call: Call) -> &'static [&'static str] {
+    match (call, role) {
+        (Call::Customize, _) => &["relatedResources"],
+        (_, Role::Composite) => &["children", "status", "resyncAfterSeconds", "finalized"],
+        (_, Role::Decorator) => {
+            &["attachments", "labels", "annotations", "status", "resyncAfterSeconds", "finalized"]
+        }
     }
 }
 
@@ -128,20 +153,45 @@ fn status(value: Option<Value>) -> Result<Option<Map<String, Value>>, Problem> {
     }
 }
 
-fn children(value: Option<Value>, call: Call) -> Result<Vec<DesiredChild>, Problem> {
+/// The field that lists the objects to make.
+fn list_of(role: Role) -> &'static str {
+    match role {
+        Role::Composite => "children",
+        Role::Decorator => "attachments",
+    }
+}
+
+/// Labels or annotations to set, or to remove where they are null. Only a decorator's answer has them.
+fn marks(value: Option<Value>, field: &str, role: Role) -> Result<BTreeMap<String, Option<String>>, Problem> {
+    let fields = match value {
+        Some(Value::Object(fields)) if role == Role::Decorator => fields,
+        Some(other) if role == Role::Decorator && !other.is_null() => {
+            return Err(wrong(field, &other, "an object"));
+        }
+        _ => return Ok(BTreeMap::new()),
+    };
+    let mark = |(name, value)| match value {
+        Value::String(text) => Ok((name, Some(text))),
+        Value::Null => Ok((name, None)),
+        other => Err(wrong(&format!("{field}.{name}"), &other, "a text, or null to remove it")),
+    };
+    fields.into_iter().map(mark).collect()
+}
+
+fn children(value: Option<Value>, list_field: &str, call: Call) -> Result<Vec<DesiredChild>, Problem> {
     let list = match value {
         None => return Ok(Vec::new()),
         Some(Value::Null) if call == Call::Finalize => return Ok(Vec::new()),
         Some(Value::Array(list)) => list,
         Some(other) => {
-            return Err(wrong("children", &other, "a list").hint("answer `[]` when no child is wanted"));
+            return Err(wrong(list_field, &other, "a list").hint("answer `[]` when no child is wanted"));
         }
     };
-    list.into_iter().enumerate().map(|(index, child)| desired(index, child)).collect()
+    list.into_iter().enumerate().map(|(index, child)| desired(list_field, index, child)).collect()
 }
 
-fn desired(index: usize, child: Value) -> Result<DesiredChild, Problem> {
-    let path = format!("children[{index}]");
+fn desired(list_field: &str, index: usize, child: Value) -> Result<DesiredChild, Problem> {
+    let path = format!("{list_field}[{index}]");
     let Value::Object(object) = child else {
         return Err(wrong(&path, &child, "an object"));
     };

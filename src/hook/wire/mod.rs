@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde::Serialize;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::config::spec::HookVersion;
+use crate::config::spec::{HookVersion, Role};
 use crate::object::name::Key;
 use crate::problem::Problem;
 
@@ -39,14 +40,30 @@ impl Call {
 /// Objects by `<Kind>.<apiVersion>`, then by the key that `inner_key` gives. A declared kind has its group even when empty.
 pub(crate) type Groups<'a> = BTreeMap<String, BTreeMap<String, &'a RawValue>>;
 
-/// The body of a composite sync or finalize call.
-#[derive(Serialize)]
+/// The body of a sync or finalize call.
 pub(crate) struct Request<'a> {
+    pub role: Role,
     pub controller: &'a RawValue,
     pub parent: &'a RawValue,
     pub children: &'a Groups<'a>,
     pub related: &'a Groups<'a>,
     pub finalizing: bool,
+}
+
+impl Serialize for Request<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (parent, children) = match self.role {
+            Role::Composite => ("parent", "children"),
+            Role::Decorator => ("object", "attachments"),
+        };
+        let mut fields = serializer.serialize_struct("Request", 5)?;
+        fields.serialize_field("controller", self.controller)?;
+        fields.serialize_field(parent, self.parent)?;
+        fields.serialize_field(children, self.children)?;
+        fields.serialize_field("related", self.related)?;
+        fields.serialize_field("finalizing", &self.finalizing)?;
+        fields.end()
+    }
 }
 
 impl Request<'_> {

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::*;
-use crate::config::spec::Decoding;
+use crate::config::spec::{Decoding, Role};
 
 fn strict(body: &str) -> Result<Answer, String> {
     Answer::decode(Call::Sync, Decoding::Strict, body.as_bytes()).map_err(|problem| problem.to_string())
@@ -35,6 +35,7 @@ fn a_request_has_every_field_and_the_objects_as_they_are_kept() {
         BTreeMap::from([("Pod.v1".to_string(), pods), ("Secret.v1".into(), BTreeMap::new())]);
     let related = Groups::new();
     let request = Request {
+        role: Role::Composite,
         controller: &controller,
         parent: &parent,
         children: &children,
@@ -48,6 +49,12 @@ fn a_request_has_every_field_and_the_objects_as_they_are_kept() {
     );
     assert_eq!(request.body(), wanted);
     assert!(request.length() >= wanted.len(), "the body is allocated once");
+    let decorator = Request { role: Role::Decorator, finalizing: false, children: &related, ..request };
+    let wanted = concat!(
+        r#"{"controller":{"kind":"CompositeController"},"object":{"b":1,"a":1.5},"#,
+        r#""attachments":{},"related":{},"finalizing":false}"#
+    );
+    assert_eq!(decorator.body(), wanted);
 }
 
 #[test]
@@ -167,6 +174,45 @@ fn children_that_are_null_are_refused_except_on_finalize() {
     let told = "`children` is null; expected: a list; hint: answer `[]` when no child is wanted";
     assert_refused(r#"{"status":{},"children":null}"#, told);
     assert_eq!(finalize(r#"{"children":null,"finalized":true}"#).map(|answer| answer.finalized), Ok(true));
+}
+
+fn decorate(decoding: Decoding, body: &str) -> Result<Answer, String> {
+    let answer = Answer::decode_for(Role::Decorator, Call::Sync, decoding, body.as_bytes());
+    answer.map_err(|problem| problem.to_string())
+}
+
+#[test]
+fn a_decorators_answer_is_read() {
+    let body = r#"{"labels":{"tier":"gold","old":null},"annotations":null,"status":null,
+        "attachments":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}],"resyncAfterSeconds":1}"#;
+    let answer = decorate(Decoding::Strict, body).expect("a valid answer");
+    assert_eq!(answer.labels, [("tier".into(), Some("gold".into())), ("old".into(), None)].into());
+    assert!(answer.annotations.is_empty() && answer.status.is_none());
+    assert_eq!(answer.children.len(), 1);
+    let rows = [
+        (
+            r#"{"attachments":[],"labels":{"a":1}}"#,
+            "`labels.a` is `1`; expected: a text, or null to remove it",
+        ),
+        (r#"{"attachments":[],"labels":[]}"#, "`labels` is a list; expected: an object"),
+        (
+            r#"{"labels":{},"attachments":null}"#,
+            "`attachments` is null; expected: a list; hint: answer `[]` when no child is wanted",
+        ),
+        (r#"{"attachments":[],"lables":{}}"#, "unknown field `lables`; hint: did you mean `labels`?"),
+        (
+            r#"{"children":[]}"#,
+            "unknown field `children`; expected: `attachments`, `labels`, `annotations`, `status`, \
+             `resyncAfterSeconds`, `finalized`",
+        ),
+    ];
+    for (body, told) in rows {
+        assert_eq!(decorate(Decoding::Strict, body), Err(told.to_string()));
+    }
+    assert!(
+        decorate(Decoding::Loose, r#"{"children":[]}"#).is_err(),
+        "nothing is deleted by a composite's answer"
+    );
 }
 
 #[test]

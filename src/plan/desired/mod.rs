@@ -208,6 +208,7 @@ impl Reader<'_> {
         remove_last_applied(metadata);
         let ownership = ownership(metadata)?;
         if ownership == Ownership::Parent {
+            self.stamp(metadata);
             self.label(metadata)?;
             self.own(metadata)?;
         } else {
@@ -227,15 +228,16 @@ impl Reader<'_> {
 
     fn undeclared(&self, child: &Named) -> Problem {
         let group = child.api_version.split_once('/').map_or("", |(group, _)| group);
+        let declared_in = self.claim.declared_in();
         let other_version = self.rules.iter().find(|rule| rule.gvk.group_kind() == (group, &child.kind));
         if let Some(rule) = other_version {
             // Applying it under the rule's version would give its fields another meaning, and under its own it could
             // not be compared with what is observed.
-            return Problem::new("is written in a version that `childResources` does not declare")
+            return Problem::new(format!("is written in a version that `{declared_in}` does not declare"))
                 .found(format!("`{}`", child.api_version))
                 .expected(format!("`{}`", rule.gvk.api_version()));
         }
-        let problem = Problem::new("is of a kind that `childResources` does not declare")
+        let problem = Problem::new(format!("is of a kind that `{declared_in}` does not declare"))
             .found(format!("`{} {}`", child.api_version, child.kind));
         let same_kind = self.rules.iter().find(|rule| rule.gvk.kind == child.kind);
         let near = || nearest(&child.kind, self.rules.iter().map(|rule| rule.gvk.kind.as_str()));
@@ -243,7 +245,7 @@ impl Reader<'_> {
             .or_else(|| near().and_then(|kind| self.rules.iter().find(|rule| rule.gvk.kind == kind)))
         {
             Some(rule) => problem.hint(format!("did you mean `{}`?", rule.gvk)),
-            None => problem.hint("add it to `childResources` of the controller"),
+            None => problem.hint(format!("add it to `{declared_in}` of the controller")),
         }
     }
 
@@ -269,6 +271,14 @@ impl Reader<'_> {
         }
     }
 
+    fn stamp(&self, metadata: &mut Map<String, Value>) {
+        let Claim::Decorator(name) = self.claim else { return };
+        let annotations = metadata.entry("annotations").or_insert_with(|| Map::new().into());
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.insert(Claim::DECORATOR.into(), name.clone().into());
+        }
+    }
+
     fn label(&self, metadata: &mut Map<String, Value>) -> Result<(), Problem> {
         if let Claim::ControllerUid = self.claim {
             let labels = metadata.entry("labels").or_insert_with(|| Map::new().into());
@@ -284,7 +294,7 @@ impl Reader<'_> {
         let Some(requirement) = unmet else { return Ok(()) };
         let hint = match self.claim {
             Claim::ControllerUid => "leave this label out, the controller sets it",
-            Claim::Selector(_) => "give it the labels of the parent's `spec.selector`",
+            Claim::Selector(_) | Claim::Decorator(_) => "give it the labels of the parent's `spec.selector`",
         };
         Err(Problem::new("has labels that its parent's selector does not match")
             .expected(format!("`{requirement}`"))

@@ -213,6 +213,18 @@ fn generated_selector_labels_every_child() {
 }
 
 #[test]
+fn decorators_name_is_an_annotation_of_every_attachment() {
+    let claim = Claim::Decorator("marks".into());
+    let body = only(read_for(&parent(), &claim, vec![config_map("a")]));
+    let annotations = json!({ "metacontroller.k8s.io/decorator-controller": "marks" });
+    assert_eq!(body["metadata"]["annotations"], annotations);
+    assert_eq!(body["metadata"].get("labels"), None);
+    let undeclared = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a" } });
+    let (text, _) = refusal(read_for(&parent(), &claim, vec![undeclared]));
+    assert!(text.contains("of a kind that `attachments` does not declare"), "{text}");
+}
+
+#[test]
 fn child_outside_its_parents_selector_is_refused() {
     let claim = Claim::Selector(Selector::label("app", "a"));
     let children = vec![

@@ -28,8 +28,9 @@ impl Call {
         self.headers.get(name).map(String::as_str).unwrap_or_default()
     }
 
+    /// The parent, or a decorator's target.
     pub fn parent(&self) -> &Value {
-        &self.request["parent"]
+        if self.request["object"].is_null() { &self.request["parent"] } else { &self.request["object"] }
     }
 
     pub fn parent_name(&self) -> &str {

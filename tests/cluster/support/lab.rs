@@ -20,6 +20,8 @@ pub const SILENCE: Duration = Duration::from_secs(3);
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const DEFINITIONS: &str = "/apis/metacontroller.k8s.io/v1alpha1/compositecontrollers";
+const DECORATORS: &str = "/apis/metacontroller.k8s.io/v1alpha1/decoratorcontrollers";
+const DECORATOR_CRD: &str = include_str!("../../../src/config/crds/decoratorcontrollers.yaml");
 const COMPOSITE_CRD: &str = include_str!("../../../src/config/crds/compositecontrollers.yaml");
 
 pub struct Lab {
@@ -202,6 +204,26 @@ impl Lab {
         }))
     }
 
+    /// A DecoratorController that decorates what these rules pick, and may attach ConfigMaps.
+    pub fn decorator(&self, resources: Value) -> Definition {
+        Definition(json!({
+            "apiVersion": "metacontroller.k8s.io/v1alpha1", "kind": "DecoratorController",
+            "metadata": {"name": self.namespace, "labels": {"lab": self.namespace}},
+            "spec": {
+                "resources": resources,
+                "attachments": [{
+                    "apiVersion": "v1", "resource": "configmaps", "updateStrategy": {"method": "InPlace"},
+                }],
+                "hooks": {},
+            },
+        }))
+    }
+
+    /// The lab's Things as a rule of a decorator.
+    pub fn things(&self) -> Value {
+        json!([{"apiVersion": self.api_version(), "resource": "things"}])
+    }
+
     /// Writes `controllers.yaml` and starts the controller with it.
     pub fn run(&self, definition: &Definition) -> Controller {
         self.write_definitions(&[definition]);
@@ -234,9 +256,11 @@ impl Lab {
         static INSTALLED: Once = Once::new();
         INSTALLED.call_once(|| {
             self.plane.apply("default", COMPOSITE_CRD);
+            self.plane.apply("default", DECORATOR_CRD);
             self.plane.wait_for(DEFINITIONS, SOON, "CompositeControllers can be listed", |_| true);
+            self.plane.wait_for(DECORATORS, SOON, "DecoratorControllers can be listed", |_| true);
         });
-        self.plane.create(DEFINITIONS, &definition.0);
+        self.plane.create(definition.collection(), &definition.0);
         self.plane.delete_at_end(definition.path());
     }
 }
@@ -295,8 +319,12 @@ impl Definition {
         self.with("/metadata/name", json!(name))
     }
 
+    fn collection(&self) -> &'static str {
+        if self.0["kind"] == "DecoratorController" { DECORATORS } else { DEFINITIONS }
+    }
+
     pub fn path(&self) -> String {
-        format!("{DEFINITIONS}/{}", self.0["metadata"]["name"].as_str().unwrap())
+        format!("{}/{}", self.collection(), self.0["metadata"]["name"].as_str().unwrap())
     }
 }
 
