@@ -82,15 +82,12 @@ impl Library {
     ) -> Result<Vec<Document>, Problem> {
         let (root, run) = context.into_root(budget);
         let environment = self.environment_for(budget);
-        let mut documents = Vec::new();
+        let mut documents: Vec<Document> = Vec::new();
         for file in files {
             let (text, spans) = self.text(&environment, file, &root, budget)?;
             let origin = Rendered { files: self.files.clone(), main: file.clone(), spans };
-            let limits = Limits {
-                bytes: budget.output_bytes,
-                documents: budget.documents.saturating_sub(documents.len()),
-                ..Limits::default()
-            };
+            let limits =
+                Limits { bytes: budget.output_bytes, documents: budget.documents, ..Limits::default() };
             let values = std::mem::take(&mut *run.values());
             let read = yaml::read_stream(&text, &limits, Some(&Values(&values)));
             let read = read.map_err(|trouble| origin.problem(*trouble))?;
@@ -101,6 +98,10 @@ impl Library {
                     places: Places::new(nodes.into(), origin.clone()),
                 }),
             );
+            if let Some(first) = documents.get(budget.documents) {
+                let fault = yaml::over("documents", budget.documents);
+                return Err(fault.into_problem().at(first.place()));
+            }
         }
         Ok(documents)
     }

@@ -100,6 +100,19 @@ fn too_many_documents_are_refused() {
 }
 
 #[test]
+fn documents_of_several_files_are_counted_together() {
+    let text = "a: 1\n---\nb: 1\n".to_string();
+    let sources = BTreeMap::from([("a.yaml".to_string(), text.clone()), ("b.yaml".to_string(), text)]);
+    let library = Library::compile("hooks", sources).expect("it compiles");
+    let context = || Context::new(Timestamp::UNIX_EPOCH, [0; 32]);
+    let files = ["a.yaml".to_string(), "b.yaml".to_string()];
+    let render = |documents| library.render(&files, context(), &Budget { documents, ..Budget::default() });
+    assert_eq!(render(4).map(|documents| documents.len()), Ok(4));
+    let problem = render(3).expect_err("there are four");
+    assert_eq!(problem.to_string(), "hooks/b.yaml:3:1: more than 3 documents");
+}
+
+#[test]
 fn an_alias_bomb_is_refused() {
     let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n".to_string();
     for (name, inner) in ('b'..='i').zip('a'..) {

@@ -21,7 +21,7 @@ use crate::template::fault::Fault;
 
 pub(in crate::template) use self::reader::read_stream;
 pub(in crate::template) use self::scalar::number;
-pub(in crate::template) use self::trouble::Trouble;
+pub(in crate::template) use self::trouble::{Trouble, over};
 
 /// One document of a YAML stream.
 #[derive(Clone, Debug)]

@@ -205,7 +205,8 @@ fn explain(kind: &ErrorKind, sight: &Sight, limits: &Limits) -> Fault {
     }
 }
 
-pub(super) fn over(what: &str, limit: usize) -> Fault {
+/// The fault of a text that holds more than it may.
+pub(in crate::template) fn over(what: &str, limit: usize) -> Fault {
     Fault::new(format!("more than {limit} {what}"))
 }
 
