@@ -15,11 +15,13 @@ use crate::template::jinja;
 use crate::template::placeholder::{check_depth, settle};
 use crate::template::registry::settled;
 use crate::template::render::Run;
-use crate::template::value::{kind, present, to_text};
+use crate::template::value::{self, kind, present, to_text};
 
 /// Adds the guards.
 pub(in crate::template) fn install(environment: &mut Environment<'static>) {
     environment.add_filter(Guard::Operand.filter(), |state: &mut State, value: Value| operand(state, value));
+    environment.add_filter(Guard::Left.filter(), left);
+    environment.add_filter(Guard::Right.filter(), right);
     environment.add_filter(Guard::Text.filter(), text);
     environment.add_filter(Guard::Container.filter(), |state: &mut State, value: Value| {
         let container = jinja::container(&operand(state, value)?)?;
@@ -40,6 +42,9 @@ pub(in crate::template) fn install(environment: &mut Environment<'static>) {
 pub(in crate::template) enum Guard {
     /// There; captured text as a string.
     Operand,
+    /// The same, and of a kind that the other operand can be put in order with: the engine would put numbers before text.
+    Left,
+    Right,
     /// Something that can be written in a longer text, as text.
     Text,
     /// Something to look into with `in`.
@@ -60,6 +65,8 @@ impl Guard {
     pub(in crate::template) fn filter(self) -> &'static str {
         match self {
             Guard::Operand => "__operand",
+            Guard::Left => "__left",
+            Guard::Right => "__right",
             Guard::Text => "__text",
             Guard::Container => "__container",
             Guard::Items => "__items",
@@ -75,6 +82,37 @@ fn operand(state: &mut State, value: Value) -> Result<Value, Error> {
     Run::of(state)?.glance_at_the_clock()?;
     present(&value)?;
     Ok(settle(state, &value)?.unwrap_or(value))
+}
+
+/// The kinds of left operands whose right ones are being computed.
+#[derive(Default)]
+struct Lefts(Vec<ValueKind>);
+
+fn left(state: &mut State, value: Value) -> Result<Value, Error> {
+    let value = operand(state, value)?;
+    state.get_or_insert_extension_with(Lefts::default).0.push(order_of(&value));
+    Ok(value)
+}
+
+fn right(state: &mut State, value: Value) -> Result<Value, Error> {
+    let value = operand(state, value)?;
+    let left = state.get_or_insert_extension_with(Lefts::default).0.pop();
+    match left {
+        Some(left) if left != order_of(&value) => Err(Fault::new("values of two kinds have no order")
+            .found(format!("{} and {}", value::name_of(left), kind(&value)))
+            .hint("make one kind of them: `| int`, `| float` or `| string`")
+            .into()),
+        _ => Ok(value),
+    }
+}
+
+/// Lists of all makes can be compared; booleans count as numbers.
+fn order_of(value: &Value) -> ValueKind {
+    match value.kind() {
+        ValueKind::Bool => ValueKind::Number,
+        ValueKind::Iterable => ValueKind::Seq,
+        kind => kind,
+    }
 }
 
 fn text(state: &mut State, value: Value) -> Result<Value, Error> {

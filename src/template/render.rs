@@ -58,6 +58,7 @@ impl Context {
 /// Bounds of one render. Crossing one is a problem that names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
+    /// By the clock on the wall: steps are bounded by fuel, so this is met only by a few that are very dear.
     pub time: Duration,
     /// One for each step of a template, one for each 64 bytes that it makes.
     pub fuel: u64,
@@ -70,7 +71,7 @@ pub(crate) struct Budget {
 impl Default for Budget {
     fn default() -> Self {
         Budget {
-            time: Duration::from_secs(1),
+            time: Duration::from_secs(2),
             fuel: 1_000_000,
             output_bytes: 8 << 20,
             documents: 10_000,

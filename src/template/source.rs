@@ -424,7 +424,7 @@ impl Walk<'_> {
     fn guarded(&mut self, operand: &Expr, guard: Guard) {
         self.expression(operand);
         let certain = match operand {
-            Expr::Const(_) => guard != Guard::Items,
+            Expr::Const(_) => !matches!(guard, Guard::Items | Guard::Left | Guard::Right),
             Expr::Test(_) | Expr::Compare(_) => guard == Guard::Operand,
             Expr::BinOp(operation) => {
                 guard == Guard::Operand
@@ -462,6 +462,9 @@ fn guards_of(operation: BinOpKind) -> (Option<Guard>, Option<Guard>) {
         BinOpKind::ScAnd | BinOpKind::ScOr => (None, None),
         BinOpKind::In => (Some(Guard::Operand), Some(Guard::Container)),
         BinOpKind::Concat => (Some(Guard::Text), Some(Guard::Text)),
+        BinOpKind::Lt | BinOpKind::Lte | BinOpKind::Gt | BinOpKind::Gte => {
+            (Some(Guard::Left), Some(Guard::Right))
+        }
         _ => (Some(Guard::Operand), Some(Guard::Operand)),
     }
 }

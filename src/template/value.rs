@@ -72,6 +72,14 @@ pub(in crate::template) fn is_absent(value: &Value) -> bool {
 /// What the value is, in the author's words.
 pub(in crate::template) fn kind(value: &Value) -> &'static str {
     match value.kind() {
+        ValueKind::Map if is_macro(value) => "a macro",
+        _ if is_absent(value) => "nothing",
+        kind => name_of(kind),
+    }
+}
+
+pub(in crate::template) fn name_of(kind: ValueKind) -> &'static str {
+    match kind {
         ValueKind::Undefined => "nothing",
         ValueKind::None => "null",
         ValueKind::Bool => "true or false",
@@ -79,9 +87,7 @@ pub(in crate::template) fn kind(value: &Value) -> &'static str {
         ValueKind::String => "text",
         ValueKind::Bytes => "bytes",
         ValueKind::Seq | ValueKind::Iterable => "a list",
-        ValueKind::Map if is_macro(value) => "a macro",
         ValueKind::Map => "a map",
-        _ if value.downcast_object_ref::<Absent>().is_some() => "nothing",
         _ => "a function",
     }
 }
