@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 use crate::cluster::Cluster;
 use crate::cluster::event::Recorder;
@@ -240,9 +240,35 @@ fn watch_states(room: &Arc<Room>) -> impl Future<Output = ()> + use<> {
             }
         });
     }
+    for child in 0..room.children.len() {
+        watches.spawn(tell_of_child_kind(room.clone(), child));
+    }
     async move {
         while watches.join_next().await.is_some() {}
         std::future::pending().await
+    }
+}
+
+/// Says which child kind is not there, and when it comes.
+async fn tell_of_child_kind(room: Arc<Room>, child: usize) {
+    let child = &room.children[child];
+    let (controller, resource) = (&room.definition.name, &child.rule.resource.resource);
+    let mut states = child.hold.kind.states();
+    let mut missed = false;
+    loop {
+        match &*states.borrow_and_update() {
+            State::Absent(message) => {
+                warn!(controller, resource, error = %message, "child kind is not there, waiting for it");
+                missed = true;
+            }
+            State::Live(_) if std::mem::take(&mut missed) => {
+                info!(controller, resource, "child kind is there");
+            }
+            _ => {}
+        }
+        if states.changed().await.is_err() {
+            return;
+        }
     }
 }
 

@@ -92,7 +92,7 @@ fn definition_that_cannot_work_leaves_the_others_alone() {
         .child(&lab.api_version(), "missing", "InPlace")
         .child("missing.example.com/v1", "things", "InPlace");
     lab.write_definitions(&[&no_parent, &no_child, &good]);
-    let _controller = lab.start(&[]);
+    let controller = lab.start(&[]);
     let other = json!({"apiVersion": lab.api_version(), "kind": "Other", "metadata": {"name": "o"}, "spec": {"children": []}});
     let others = lab.path(&lab.api_version(), "others", "");
     lab.plane.create(&others, &other);
@@ -106,4 +106,7 @@ fn definition_that_cannot_work_leaves_the_others_alone() {
         lab.wait_synced(&lab.thing(&name));
         assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     }
+    let log = controller.log();
+    let told = log.lines().filter(|line| line.contains("child kind is not there, waiting for it"));
+    assert_eq!(told.count(), 2, "{log}");
 }
