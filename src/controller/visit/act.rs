@@ -400,7 +400,7 @@ impl Visit<'_> {
                         );
                     }
                     Reason::Differs(differences) => {
-                        acted.changes.push(format!("{child}: {differences}"));
+                        acted.changes.push(format!("{child}: {}", differences.places()));
                         info!(controller = self.room.definition.name, child, %differences, "child updated");
                     }
                 }

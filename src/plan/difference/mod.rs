@@ -118,6 +118,15 @@ impl Differences {
         self.found.iter().any(|difference| !matches!(difference.cause, Cause::Unowned | Cause::Leftover))
     }
 
+    /// The first places without their values: the same text for as long as the same places differ.
+    pub(crate) fn places(&self) -> String {
+        let places: Vec<String> =
+            self.found.iter().take(SHOWN).map(|found| format!("`{}`", found.place())).collect();
+        let more = self.found.len().saturating_sub(SHOWN);
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        places.join(", ") + &rest
+    }
+
     /// Leaves out the differences whose hashes are listed.
     pub(crate) fn without(mut self, known: &[u64]) -> Differences {
         self.found.retain(|difference| !known.contains(&difference.hash));
@@ -134,10 +143,11 @@ impl Differences {
     }
 }
 
-/// The first differences, and how many more there are.
+/// So many differences are named, and the number of the others.
+const SHOWN: usize = 3;
+
 impl fmt::Display for Differences {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN: usize = 3;
         for (index, difference) in self.found.iter().take(SHOWN).enumerate() {
             write!(f, "{}{difference}", if index == 0 { "" } else { ", " })?;
         }
@@ -154,9 +164,15 @@ impl fmt::Debug for Differences {
     }
 }
 
+impl Difference {
+    fn place(&self) -> &str {
+        if self.path.is_empty() { "the object" } else { &self.path }
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = if self.path.is_empty() { "the object" } else { &self.path };
+        let path = self.place();
         match (self.cause, &self.want, &self.have) {
             (Cause::Dropped, ..) => write!(f, "`{path}` is no longer wanted"),
             (Cause::Unowned, ..) => write!(f, "`{path}` is as wanted and not ours"),

@@ -649,3 +649,15 @@ fn mutate(object: &mut Value, what: &str, pointer: &str) {
         _ => unreachable!("{what} of {value}"),
     }
 }
+
+#[test]
+fn places_are_the_same_text_whatever_the_values() {
+    let object = |value: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": value, "b": value, "c": value, "d": value}});
+    let live = object("0");
+    let places = ["1", "2"].map(|value| {
+        let wanted = object(value);
+        difference(wanted.as_object().unwrap(), &live, None).places()
+    });
+    assert_eq!(places[0], "`data.a`, `data.b`, `data.c` and 1 more");
+    assert_eq!(places[0], places[1]);
+}
