@@ -14,7 +14,7 @@ use crate::cluster::Cluster;
 use crate::cluster::event::Recorder;
 use crate::cluster::kind::{Interest, Kind, Resource, State, Use};
 use crate::config::Definition;
-use crate::config::spec::{ChildRule, HookSpec, Role};
+use crate::config::spec::{ChildRule, HookSpec, Role, UpdateMethod};
 use crate::controller::access::Access;
 use crate::controller::queue::{Next, Queue};
 use crate::controller::related::Related;
@@ -48,6 +48,7 @@ impl Hosted {
         settings: Settings,
         before: Option<JoinHandle<()>>,
     ) -> Result<Self, Problem> {
+        one_at_a_time(&definition)?;
         let hooks = &definition.spec.hooks;
         let hook = |spec: &Option<HookSpec>| {
             let spec = spec.as_ref();
@@ -72,6 +73,22 @@ impl Hosted {
         self.ending.queue.close();
         self.ending.notify.notify_one();
         while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+/// Rolling updates are not there yet, and changing all children at once is what they are chosen against.
+/// A DecoratorController's never rolled.
+fn one_at_a_time(definition: &Definition) -> Result<(), Problem> {
+    let rolls = |rule: &&ChildRule| {
+        matches!(rule.update, UpdateMethod::RollingRecreate | UpdateMethod::RollingInPlace)
+    };
+    match definition.spec.children.iter().find(rolls) {
+        Some(rule) if definition.spec.role == Role::Composite => {
+            Err(Problem::new(format!("children `{}` are to be updated one by one", rule.resource.resource))
+                .found(format!("`updateStrategy.method: {:?}`", rule.update))
+                .expected("`OnDelete`, `Recreate` or `InPlace`: rolling updates are not supported yet"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use crate::cluster::Cluster;
-use crate::cluster::event::Recorder;
+use crate::cluster::event::{Recorder, Severity};
 use crate::controller::hosted::Hosted;
 use crate::hook::PathService;
 
@@ -82,11 +82,18 @@ pub(crate) async fn run(
                 continue;
             }
             let before = stopping.remove(&name);
+            let about = room::about(&definition);
             match Hosted::start(definition, cluster.clone(), recorder.clone(), &hooks, settings, before) {
                 Ok(hosted) => {
                     running.insert(name, hosted);
                 }
-                Err(problem) => error!(controller = name, %problem, "controller cannot be started"),
+                Err(problem) => {
+                    error!(controller = name, %problem, "controller cannot be started");
+                    if let Some(about) = about {
+                        let message = format!("Cannot create new controller: {problem}");
+                        recorder.publish(&about, Severity::Warning, "CreateError", &message);
+                    }
+                }
             }
         }
         tokio::select! {

@@ -81,7 +81,7 @@ impl Room {
 
     pub(crate) fn announce(&self) {
         info!(controller = self.definition.name, parent = %self.parent_resource.gvk, "controller started");
-        if let Some(about) = self.about_definition() {
+        if let Some(about) = about(&self.definition) {
             let message = format!("Started controller: {}", self.definition.name);
             self.recorder.publish(&about, Severity::Normal, "Started", &message);
         }
@@ -94,20 +94,10 @@ impl Room {
                 controller = self.definition.name,
                 "parent kind has no status subresource: no status is written"
             );
-            if let Some(about) = self.about_definition() {
+            if let Some(about) = about(&self.definition) {
                 self.recorder.publish(&about, Severity::Warning, "SyncError", &message);
             }
         }
-    }
-
-    /// The definition as an object, when it lives in the cluster.
-    fn about_definition(&self) -> Option<About> {
-        let uid = self.definition.raw.pointer("/metadata/uid")?.as_str()?.to_string();
-        Some(About {
-            gvk: Gvk::new("metacontroller.k8s.io/v1alpha1", self.role().kind()),
-            key: Key::new("", self.definition.name.clone()),
-            uid,
-        })
     }
 
     /// Waits until every child kind is listed or known to be absent, but not for long: one that cannot be read is a
@@ -174,4 +164,14 @@ pub(crate) fn own_selector(parent: &Object) -> Result<Selector, Problem> {
     let selector = Selector::from_json(selector)
         .map_err(|error| Problem::new(format!(".spec.selector: {}: {}", error.path, error.message)))?;
     if selector.is_empty() { Err(missing()) } else { Ok(selector) }
+}
+
+/// A definition as an object, when it lives in the cluster.
+pub(crate) fn about(definition: &Definition) -> Option<About> {
+    let uid = definition.raw.pointer("/metadata/uid")?.as_str()?.to_string();
+    Some(About {
+        gvk: Gvk::new("metacontroller.k8s.io/v1alpha1", definition.spec.role.kind()),
+        key: Key::new("", definition.name.clone()),
+        uid,
+    })
 }

@@ -148,6 +148,29 @@ fn wrong_definition_in_the_cluster_is_refused_alone_and_taken_up_when_mended() {
 }
 
 #[test]
+fn definition_that_asks_for_rolling_updates_is_not_started_and_says_so() {
+    let lab = Lab::new("rolls");
+    let hook = Hook::from_spec();
+    let _controller = lab.start(&[]);
+    let definition = lab.definition().child("v1", "configmaps", "RollingInPlace").sync(&hook);
+    lab.add_definition(&definition);
+    let name = definition.path().rsplit('/').next().unwrap().to_owned();
+    lab.wait_until("an event on the definition", || {
+        let events = lab.get("/api/v1/namespaces/default/events");
+        events["items"].as_array().is_some_and(|events| {
+            events.iter().any(|event| {
+                event["reason"] == "CreateError"
+                    && event["involvedObject"]["name"] == name.as_str()
+                    && event["message"]
+                        .as_str()
+                        .is_some_and(|text| text.contains("rolling updates are not supported yet"))
+            })
+        })
+    });
+    assert_eq!(hook.count(), 0);
+}
+
+#[test]
 fn webhook_with_a_path_alone_goes_to_the_hook_service_named() {
     let lab = Lab::new("hookurl");
     let hook = Hook::from_spec();
