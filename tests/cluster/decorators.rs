@@ -272,3 +272,41 @@ fn templates_decorate() {
     lab.wait(&lab.thing("t"), "it has a label", |thing| thing["metadata"]["labels"]["size"] == "big");
     lab.wait(&lab.config_map("t-map"), "it sees itself", |map| map["data"]["count"] == "1");
 }
+
+#[test]
+fn mark_that_the_api_server_refuses_is_an_event_and_is_not_tried_for_ever() {
+    let lab = Lab::new("decorate-refused");
+    let hook = echoing();
+    let _controller = lab.run(&lab.decorator(lab.things()).sync(&hook));
+    let fields = json!({"labels": {"bad": "no label, this!"}, "attachments": [config_map("a", "1")]});
+    lab.add_thing("t", answer(fields));
+    let events = format!("{}?fieldSelector=reason=SyncError", lab.path("v1", "events", ""));
+    lab.wait(&events, "the refusal is told", |list| {
+        let told =
+            |event: &Value| event["message"].as_str().is_some_and(|text| text.contains("TargetRefused"));
+        list["items"].as_array().unwrap().iter().any(told)
+    });
+    lab.expect_silence(&hook, SILENCE);
+    assert_eq!(lab.writes(), ["patch things t -> 422"], "and nothing else of the answer is done");
+    lab.merge(&lab.thing("t"), json!({"spec": {"answer": {"labels": {"bad": "good"}}}}));
+    lab.wait(&lab.config_map("a"), "it is attached", |_| true);
+    assert_eq!(lab.get(&lab.thing("t"))["metadata"]["labels"], json!({"bad": "good"}));
+}
+
+#[test]
+fn restart_of_a_decorator_writes_nothing() {
+    let lab = Lab::new("decorate-restart");
+    let hook = echoing();
+    let controller = lab.run(&lab.decorator(lab.things()).sync(&hook).finalize(&hook));
+    let fields =
+        json!({"labels": {"x": "1"}, "status": {"a": {"b": 1}}, "attachments": [config_map("a", "1")]});
+    lab.add_thing("t", answer(fields));
+    lab.wait(&lab.config_map("a"), "it is attached", |_| true);
+    lab.wait_quiet(&hook, SILENCE);
+    assert!(controller.terminate().success());
+    let (writes, calls) = (lab.writes(), hook.count());
+    let _controller = lab.start(&[]);
+    lab.wait_until("the target is visited again", || hook.count() > calls);
+    lab.expect_silence(&hook, SILENCE);
+    assert_eq!(lab.writes(), writes);
+}

@@ -205,9 +205,10 @@ impl Visit<'_> {
             if finalized && self.room.role() == Role::Composite {
                 return self.finish(&situation).await;
             }
-            if self.room.role() == Role::Decorator {
-                situation.parent =
-                    target::decorate(self.room, self.writer, &situation.parent, &answer).await?;
+            if self.room.role() == Role::Decorator
+                && let Some(refused) = self.decorate(&mut situation, &answer).await?
+            {
+                return Ok(refused);
             }
             let Answer { status, children, resync_after, .. } = answer;
             let acted = if situation.manages {

@@ -4,17 +4,47 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::cluster::object::Object;
 use crate::cluster::request::Error;
 use crate::cluster::write::{Part, Writer};
 use crate::controller::room::Room;
+use crate::controller::visit::refused::verdict;
+use crate::controller::visit::{Conclusion, Ended, Situation, Visit, note};
 use crate::hook::wire::answer::Answer;
+
+impl Visit<'_> {
+    /// Makes of the target what the answer says. Gives the visit's end where the API server refuses it for good: then
+    /// nothing else of the answer is done, unless that held up a deletion.
+    pub(super) async fn decorate(
+        &self,
+        situation: &mut Situation,
+        answer: &Answer,
+    ) -> Result<Option<Conclusion>, Error> {
+        let error = match write(self.room, self.writer, &situation.parent, answer).await {
+            Ok(target) => {
+                situation.parent = target;
+                return Ok(None);
+            }
+            Err(error) => error,
+        };
+        let (verdict, summary) = verdict(&error);
+        if !verdict.lasts() {
+            return Err(error);
+        }
+        if situation.parent.deleting {
+            warn!(controller = self.room.definition.name, target = %situation.parent.key, %error, "target left as it is");
+            return Ok(None);
+        }
+        let ended = Ended::Stuck(note("TargetRefused", summary));
+        Ok(Some(Conclusion { resync_after: answer.resync_after, ..Conclusion::new(ended) }))
+    }
+}
 
 /// Writes what differs, the status first. Gives the target as it then is. A target that changed meanwhile is an error
 /// of the API server's, and nothing else of the answer is done.
-pub(super) async fn decorate(
+async fn write(
     room: &Room,
     writer: &Writer<'_>,
     target: &Arc<Object>,
