@@ -10,6 +10,7 @@ mod deletion;
 mod foreign;
 mod kinds;
 mod loops;
+mod operators;
 mod ownership;
 mod related;
 mod status;

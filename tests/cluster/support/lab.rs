@@ -336,6 +336,15 @@ impl Lab {
         audit.events.iter().filter_map(write_of).collect()
     }
 
+    /// The objects that this lab's controllers have created so far, in order: `jobs a`.
+    pub fn created(&self) -> Vec<String> {
+        let mut audit = self.audit.lock().unwrap();
+        self.read_audit(&mut audit);
+        let created = audit.events.iter().filter(|event| event["responseStatus"]["code"] == 201);
+        let created = created.filter_map(write_of);
+        created.filter_map(|write| write.split_once(' ').map(|(_, what)| what.to_owned())).collect()
+    }
+
     /// The objects and lists that this lab's controllers have read so far: `list configmaps`.
     pub fn reads(&self) -> Vec<String> {
         let mut audit = self.audit.lock().unwrap();

@@ -1,0 +1,11 @@
+//! The three operators as they are shipped, each followed through its life: its entry of `controllers.yaml`, its hooks, its
+//! kind, on a real control plane.
+
+mod backupschedule;
+mod backupschedule_killed;
+mod history;
+mod mysql;
+mod operator;
+mod postgresqlcluster;
+mod postgresqlcluster_deleted;
+mod postgresqlcluster_upgraded;
