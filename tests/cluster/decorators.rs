@@ -310,3 +310,25 @@ fn restart_of_a_decorator_writes_nothing() {
     lab.expect_silence(&hook, SILENCE);
     assert_eq!(lab.writes(), writes);
 }
+
+#[test]
+fn attachment_whose_kind_is_not_there_yet_is_waited_for_with_an_event() {
+    let lab = Lab::new("decorate-wait");
+    let hook = Hook::new(|call: &Call| {
+        let widget = json!({
+            "apiVersion": call.parent()["apiVersion"], "kind": "Widget", "metadata": {"name": "w"},
+        });
+        json!({"attachments": [config_map("a", "1"), widget], "labels": {"seen": "yes"}})
+    });
+    let _controller = lab.run(&lab.decorator(lab.things()).sync(&hook).attach(&lab.api_version(), "widgets"));
+    lab.add_thing("t", json!({}));
+    lab.wait(&lab.config_map("a"), "the other one is attached", |_| true);
+    let events = format!("{}?fieldSelector=reason=Waiting", lab.path("v1", "events", ""));
+    lab.wait(&events, "the wait is told", |list| {
+        let told = |event: &Value| event["message"].as_str().is_some_and(|text| text.contains("Widget"));
+        list["items"].as_array().unwrap().iter().any(told)
+    });
+    assert_eq!(lab.get(&lab.thing("t"))["status"], Value::Null);
+    lab.define_kind(&lab.kind("widgets", "Widget"));
+    lab.wait(&lab.path(&lab.api_version(), "widgets", "w"), "it is attached", |_| true);
+}

@@ -427,6 +427,13 @@ impl Visit<'_> {
         {
             self.write_status(parent, &mut conclusion).await;
         }
+        if let (Some(parent), Ended::Waiting(note)) = (&parent, &conclusion.ended)
+            && !conclusion.silent
+            && self.room.role() == Role::Decorator
+        {
+            let message = format!("{}: {}", note.reason, note.message);
+            self.room.recorder.publish(&self.about(parent), Severity::Normal, "Waiting", &message);
+        }
         self.report(key, parent.as_deref(), &conclusion.ended);
         self.next(key, &conclusion)
     }

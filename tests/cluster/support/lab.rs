@@ -275,6 +275,13 @@ impl Definition {
         self
     }
 
+    /// Declares a kind of attachment.
+    pub fn attach(mut self, api_version: &str, plural: &str) -> Definition {
+        let rule = json!({"apiVersion": api_version, "resource": plural});
+        self.0["spec"]["attachments"].as_array_mut().unwrap().push(rule);
+        self
+    }
+
     pub fn config_maps(self) -> Definition {
         self.child("v1", "configmaps", "InPlace")
     }
