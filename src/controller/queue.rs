@@ -54,6 +54,8 @@ struct Entry {
     visiting: bool,
     again: bool,
     failures: u32,
+    /// When the last failure is to be tried again. One that comes sooner says nothing new, so it does not count.
+    retry_at: Option<Instant>,
 }
 
 impl Queue {
@@ -130,15 +132,20 @@ impl Queue {
         let Some(entry) = state.entries.get_mut(key) else { return };
         entry.visiting = false;
         let again = std::mem::take(&mut entry.again);
-        entry.failures = if matches!(next, Next::Backoff(_)) { entry.failures + 1 } else { 0 };
-        let failures = entry.failures;
         let now = Instant::now();
+        if !matches!(next, Next::Backoff(_)) {
+            (entry.failures, entry.retry_at) = (0, None);
+        } else if entry.retry_at.is_none_or(|at| at <= now) {
+            entry.failures += 1;
+        }
+        let failures = entry.failures;
         match next {
             Next::Again => state.schedule(key.clone(), now),
             Next::After(delay) => state.ask(key.clone(), now + delay.min(LONGEST_DELAY)),
             Next::Backoff(least) => {
-                let delay = self.retry_delay(failures).max(least.min(LONGEST_DELAY));
-                state.schedule(key.clone(), now + delay);
+                let retry_at = now + self.retry_delay(failures).max(least.min(LONGEST_DELAY));
+                entry.retry_at = Some(retry_at);
+                state.schedule(key.clone(), retry_at);
             }
             Next::Rest => {}
         }
@@ -290,6 +297,18 @@ mod tests {
         }
         assert_eq!(waits[..5], [0, 5, 10, 20, 40]);
         assert_eq!(waits[29], 1000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn triggers_between_retries_do_not_put_them_off() {
+        let queue = Queue::new(LONGEST_RETRY);
+        for _ in 0..30 {
+            queue.add(key("a"));
+            assert_eq!(ready(&queue).await.as_deref(), Some("a"));
+            queue.done(&key("a"), Next::Backoff(Duration::ZERO));
+        }
+        tokio::time::advance(FIRST_RETRY).await;
+        assert_eq!(ready(&queue).await.as_deref(), Some("a"));
     }
 
     #[tokio::test(start_paused = true)]
