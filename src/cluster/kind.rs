@@ -302,14 +302,9 @@ impl Kind {
         self.tell(changes.into_iter(), None);
     }
 
-    pub(super) fn begin_write(&self, key: &Key) {
+    pub(super) fn begin_write<'a>(&'a self, key: &'a Key) -> Write<'a> {
         self.store().begin_write(key);
-    }
-
-    pub(super) fn end_write(&self, key: &Key, answer: Option<Event>, origin: Option<&Origin>) {
-        let (own, others) = self.store().end_write(key, answer);
-        self.tell(own.into_iter(), origin);
-        self.tell(others.into_iter(), None);
+        Write { kind: self, key, over: false }
     }
 
     pub(super) fn remove_now(&self, key: &Key, uid: &str, origin: Option<&Origin>) {
@@ -339,6 +334,35 @@ fn in_percent(text: &str) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-.".contains(byte);
     let part = |byte: u8| if is_plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(part).collect()
+}
+
+/// A write under way: the watch's events of its object wait for its end, be it an answer, a panic, or the end of its
+/// visit.
+pub(super) struct Write<'a> {
+    kind: &'a Kind,
+    key: &'a Key,
+    over: bool,
+}
+
+impl Write<'_> {
+    pub(super) fn end(mut self, answer: Option<Event>, origin: Option<&Origin>) {
+        self.over = true;
+        self.take_in(answer, origin);
+    }
+
+    fn take_in(&self, answer: Option<Event>, origin: Option<&Origin>) {
+        let (own, others) = self.kind.store().end_write(self.key, answer);
+        self.kind.tell(own.into_iter(), origin);
+        self.kind.tell(others.into_iter(), None);
+    }
+}
+
+impl Drop for Write<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            self.take_in(None, None);
+        }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

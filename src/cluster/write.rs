@@ -132,7 +132,7 @@ impl Writer<'_> {
         let request = Request::delete(resource.path(&key.namespace, Some(&key.name)))
             .header(http::header::CONTENT_TYPE, "application/json")
             .body(Body::from(options.to_string().into_bytes()))?;
-        kind.begin_write(key);
+        let write = kind.begin_write(key);
         let answer = self.cluster.send(request).await;
         let seen = answer.as_ref().ok().and_then(|bytes| still_there(kind, resource, bytes));
         let gone = match &answer {
@@ -142,7 +142,7 @@ impl Writer<'_> {
         if gone {
             kind.remove_now(key, uid, Some(self.origin));
         }
-        kind.end_write(key, seen.map(Event::Put), Some(self.origin));
+        write.end(seen.map(Event::Put), Some(self.origin));
         match answer {
             Ok(_) => Ok(()),
             Err(error) if error.is(404) || error.is(409) => Ok(()),
@@ -203,7 +203,7 @@ impl Writer<'_> {
             .header(http::header::CONTENT_TYPE, content_type)
             .header(http::header::ACCEPT, "application/json")
             .body(Body::from(body))?;
-        kind.begin_write(key);
+        let write = kind.begin_write(key);
         let answer = self
             .cluster
             .send(request)
@@ -213,7 +213,7 @@ impl Writer<'_> {
             Ok(object) => (Some(Event::Put(object)), Ok(())),
             Err(error) => (None, Err(error)),
         };
-        kind.end_write(key, seen, Some(self.origin));
+        write.end(seen, Some(self.origin));
         outcome
     }
 }
