@@ -5,10 +5,13 @@
 //! seconds once nothing is in the way.
 
 mod apiserver;
+mod dice;
 mod hook;
 mod http;
 mod stage;
 
+mod chaos;
+mod definitions;
 mod discovery;
 mod restarts;
 mod visits;

@@ -6,18 +6,9 @@ use serde_json::json;
 
 use crate::apiserver::fault::Effect;
 use crate::apiserver::request::Request;
+use crate::dice::Dice;
 use crate::hook;
 use crate::stage::{SOON, Stage};
-
-/// A fixed row of numbers that look random.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % sides
-    }
-}
 
 #[test]
 fn restart_with_a_thousand_parents_only_lists() {
@@ -56,7 +47,7 @@ fn restart_with_a_thousand_parents_only_lists() {
 #[test]
 fn controller_killed_at_any_moment_leaves_nothing_wrong() {
     let stage = Stage::usual();
-    let mut dice = Dice(20261130);
+    let mut dice = Dice::new(20261130);
     let names: Vec<String> = (0..8).map(|number| format!("p{number}")).collect();
     for name in &names {
         stage.thing(name, dice.roll(4), "v");
@@ -106,7 +97,7 @@ fn child_that_is_wanted_all_the_time_outlives_every_kill() {
         stage.server.all("configmaps").iter().map(|map| map["metadata"]["uid"].clone()).collect()
     };
     let before = uids(&stage);
-    let mut dice = Dice(7);
+    let mut dice = Dice::new(7);
     for round in 0..10 {
         stage.set_value("a", &format!("v{round}"));
         let calls = stage.hook.count();

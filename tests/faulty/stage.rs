@@ -16,7 +16,7 @@ use crate::hook::Hook;
 /// Within this time everything is right again, once nothing is in the way.
 pub const SOON: Duration = Duration::from_secs(15);
 /// So long without a write counts as the end of it.
-const QUIET: Duration = Duration::from_millis(700);
+const QUIET: Duration = Duration::from_millis(500);
 
 /// The kinds of most tests: a parent, and one built-in child kind.
 pub const THINGS: (&str, &str, &str, bool) = ("demo.io/v1", "Thing", "things", true);

@@ -136,9 +136,9 @@ impl ApiServer {
         });
     }
 
-    /// Puts in an object as a person would. It must have a namespace and a name.
+    /// Puts in an object as a person would.
     pub fn create(&self, plural: &str, object: Value) -> Value {
-        let text = |field: &str| object["metadata"][field].as_str().expect("a name").to_string();
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_string();
         let place = Place { plural: plural.into(), namespace: text("namespace"), name: text("name") };
         self.shared.change(|state| state.objects.insert(&place, object))
     }

@@ -138,7 +138,9 @@ impl Objects {
         object["kind"] = json!(kind.kind);
         let metadata = &mut object["metadata"];
         metadata["name"] = json!(place.name);
-        metadata["namespace"] = json!(place.namespace);
+        if !place.namespace.is_empty() {
+            metadata["namespace"] = json!(place.namespace);
+        }
         metadata["uid"] = json!(format!("uid-{}", self.uids));
         metadata["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
         if kind.has_status {
