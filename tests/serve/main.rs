@@ -5,3 +5,4 @@ mod overload;
 mod pages;
 mod reload;
 mod server;
+mod year;
