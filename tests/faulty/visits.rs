@@ -44,6 +44,8 @@ fn parent_made_anew_during_a_visit_gets_children_of_its_own() {
     // What the old parent has got is in the way until the garbage collector comes.
     stage.until_true("the old child is there", || stage.server.get("configmaps", "a-0").is_some());
     stage.becomes_quiet();
+    let thing = stage.server.get("things", "a").expect("it was made anew");
+    assert_eq!(thing["status"]["conditions"][0]["reason"], "WaitingForChild", "{thing}");
     stage.server.collect_garbage();
     stage.settles("a");
     stage.becomes_quiet();

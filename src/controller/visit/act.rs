@@ -8,7 +8,7 @@ use serde_json::Value;
 use tracing::info;
 
 use crate::cluster::kind::{Kind, Resource};
-use crate::cluster::object::Object;
+use crate::cluster::object::{Controller, Object};
 use crate::cluster::request::Error;
 use crate::cluster::write::Force;
 use crate::config::spec::{Role, UpdateMethod};
@@ -224,11 +224,20 @@ impl Visit<'_> {
         desired
     }
 
+    /// Whether this owner had the parent's name before it.
+    fn is_former(&self, situation: &Situation, owner: &Controller) -> bool {
+        let (parent, gvk) = (&situation.parent, &self.room.parent_resource.gvk);
+        let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
+        let named_alike = *owner.kind == gvk.kind && group == gvk.group && *owner.name == parent.key.name;
+        named_alike && owner.uid != parent.uid
+    }
+
     fn observed<'a>(&self, situation: &Situation, rule: usize, object: &'a Object) -> Observed<'a> {
         let control = match &object.controller {
             Some(owner) if owner.uid == situation.parent.uid && is_of_decorator(self.room, object) => {
                 Control::Ours
             }
+            Some(owner) if self.is_former(situation, owner) => Control::Former,
             Some(owner) => Control::Other { kind: &owner.kind, name: &owner.name },
             None => Control::Nobody,
         };
@@ -315,6 +324,14 @@ impl Visit<'_> {
             Step::Keep { wanted, why: Rest::Deleting, .. } => {
                 let wanted = &desired.wanted[wanted];
                 let message = format!("{} is being deleted", name(claimed, wanted.rule, &wanted.key));
+                acted.failures.push(Failed::waits(message));
+            }
+            Step::Keep { wanted, why: Rest::Former, .. } => {
+                let wanted = &desired.wanted[wanted];
+                self.wait_for_name(wanted);
+                let child = name(claimed, wanted.rule, &wanted.key);
+                let message =
+                    format!("{child} belongs to a deleted parent of this name, and is still to be collected");
                 acted.failures.push(Failed::waits(message));
             }
             Step::Keep { .. } => {}

@@ -40,6 +40,8 @@ pub(crate) enum Control<'a> {
     /// The parent.
     Ours,
     Nobody,
+    /// A parent of the same name that is no more.
+    Former,
     Other {
         kind: &'a str,
         name: &'a str,
@@ -94,6 +96,8 @@ pub(crate) enum Rest {
     OnDelete,
     /// It is being deleted.
     Deleting,
+    /// It is about to be collected with its owner, a former parent of the same name.
+    Former,
 }
 
 /// Plans one visit. A void answer plans nothing.
@@ -157,6 +161,7 @@ impl Planner<'_> {
             (_, _, Method::OnDelete) if self.wanted.ownership == Ownership::Other => keep(Rest::OnDelete),
             _ if self.wanted.ownership == Ownership::Other => self.ours(child, observed, memory),
             (_, Control::Nobody, _) => self.foreign(None),
+            (_, Control::Former, _) => keep(Rest::Former),
             (_, Control::Other { kind, name }, _) => self.foreign(Some((kind, name))),
             (_, Control::Ours, Method::OnDelete) => keep(Rest::OnDelete),
             (_, Control::Ours, _) => self.ours(child, observed, memory),

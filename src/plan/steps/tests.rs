@@ -200,6 +200,16 @@ fn child_being_deleted_is_waited_for() {
 }
 
 #[test]
+fn child_of_a_former_parent_of_the_name_is_waited_for() {
+    let desired = wants(&[config_map("a", json!({ "k": "v" }))]);
+    let mut live = Live::of(&desired, 0);
+    live.control = Control::Former;
+    for method in [Method::OnDelete, Method::Recreate, Method::InPlace] {
+        assert_eq!(live.plan(method, &desired, &mut Memory::default()), keep(Rest::Former));
+    }
+}
+
+#[test]
 fn object_of_somebody_else_is_not_taken() {
     let desired = wants(&[config_map("a", json!({ "k": "v" }))]);
     let mut live = Live::of(&desired, 0);
