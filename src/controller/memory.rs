@@ -29,8 +29,10 @@ pub(crate) struct Memory {
     repairs: HashMap<(usize, Key), Repairs>,
     /// The status that was written, and what the server left different.
     pub status: Option<Written>,
-    /// The status as it was last written, and how often anew.
-    status_repairs: Option<Repairs>,
+    /// The status, by all but its times.
+    pub status_writes: Insistence,
+    /// Our finalizer, put on or taken off.
+    pub finalizer_writes: Insistence,
     /// What was said last of a failing visit.
     told: Option<u64>,
     /// Values in the last status that the server did not take.
@@ -55,6 +57,29 @@ struct Repairs {
     count: u32,
 }
 
+/// Writes of one thing over and over, because somebody else changes it back: another controller perhaps.
+#[derive(Debug, Default)]
+pub(crate) struct Insistence(Option<Repairs>);
+
+impl Insistence {
+    /// How long to leave it as it is.
+    pub(crate) fn pause(&self, wanted: u64) -> Option<Duration> {
+        let repairs = self.0.as_ref().filter(|repairs| repairs.wanted == wanted)?;
+        let over = repairs.count.checked_sub(REPAIRS)?;
+        Duration::from_secs(1 << over.min(6)).checked_sub(repairs.since.elapsed())
+    }
+
+    /// Counts a write, and tells whether it has become a fight just now.
+    pub(crate) fn note(&mut self, wanted: u64) -> bool {
+        let count = match &self.0 {
+            Some(last) if last.wanted == wanted && last.since.elapsed() < REPAIRS_COUNT => last.count + 1,
+            _ => 0,
+        };
+        self.0 = Some(Repairs { wanted, since: Instant::now(), count });
+        count == REPAIRS
+    }
+}
+
 impl Memory {
     pub(crate) fn new(uid: &str) -> Self {
         Memory {
@@ -64,7 +89,8 @@ impl Memory {
             reasons: HashMap::new(),
             repairs: HashMap::new(),
             status: None,
-            status_repairs: None,
+            status_writes: Insistence::default(),
+            finalizer_writes: Insistence::default(),
             told: None,
             unfit: Unfit::default(),
             unsettled: 0,
@@ -104,23 +130,6 @@ impl Memory {
         repairs.count > REPAIRS
     }
 
-    /// How long to leave the status to whoever keeps changing it back, another controller perhaps.
-    pub(crate) fn status_pause(&self, wanted: u64) -> Option<Duration> {
-        let repairs = self.status_repairs.as_ref().filter(|repairs| repairs.wanted == wanted)?;
-        let over = repairs.count.checked_sub(REPAIRS)?;
-        Duration::from_secs(1 << over.min(6)).checked_sub(repairs.since.elapsed())
-    }
-
-    /// Counts a status that was written, and tells whether it has become a fight just now.
-    pub(crate) fn note_status(&mut self, wanted: u64) -> bool {
-        let count = match &self.status_repairs {
-            Some(last) if last.wanted == wanted && last.since.elapsed() < REPAIRS_COUNT => last.count + 1,
-            _ => 0,
-        };
-        self.status_repairs = Some(Repairs { wanted, since: Instant::now(), count });
-        count == REPAIRS
-    }
-
     /// Whether this is not what was said last.
     pub(crate) fn is_news(&mut self, said: Option<u64>) -> bool {
         std::mem::replace(&mut self.told, said) != said
@@ -148,23 +157,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_that_is_changed_back_and_back_is_left_alone_for_a_while() {
-        let mut memory = Memory::new("uid");
-        let fights: Vec<bool> = (0..=REPAIRS).map(|_| memory.note_status(1)).collect();
+    fn what_is_changed_back_and_back_is_left_alone_for_a_while() {
+        let mut writes = Insistence::default();
+        let fights: Vec<bool> = (0..=REPAIRS).map(|_| writes.note(1)).collect();
         assert_eq!(fights.iter().filter(|fight| **fight).count(), 1);
-        assert!(memory.status_pause(1).is_some_and(|pause| pause <= Duration::from_secs(1)));
-        memory.note_status(1);
-        assert!(memory.status_pause(1).is_some_and(|pause| pause > Duration::from_secs(1)));
+        assert!(writes.pause(1).is_some_and(|pause| pause <= Duration::from_secs(1)));
+        writes.note(1);
+        assert!(writes.pause(1).is_some_and(|pause| pause > Duration::from_secs(1)));
     }
 
     #[test]
-    fn another_status_is_written_at_once() {
-        let mut memory = Memory::new("uid");
+    fn another_wish_is_written_at_once() {
+        let mut writes = Insistence::default();
         for wanted in [1, 1, 1, 1, 1, 1, 1, 2] {
-            memory.note_status(wanted);
+            writes.note(wanted);
         }
-        assert_eq!(memory.status_pause(2), None);
-        assert_eq!(memory.status_pause(1), None);
+        assert_eq!(writes.pause(2), None);
+        assert_eq!(writes.pause(1), None);
     }
 
     #[test]

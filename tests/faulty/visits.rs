@@ -1,6 +1,6 @@
 //! Visits under changing circumstances: parents that go, come back or change while the hook thinks, triggers without end.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -339,4 +339,32 @@ fn what_others_do_with_their_objects_wakes_nobody() {
     stage.thing("witness", 1, "x");
     stage.settles("witness");
     assert_eq!(stage.hook.count(), calls + stage.hook.calls("witness").len());
+}
+
+/// Undoes for two seconds what the controller does to the thing `a`, and counts how often that is.
+fn undo(stage: &Stage, done: impl Fn(&Value) -> bool, undo: impl Fn(&mut Value)) -> usize {
+    let end = Instant::now() + Duration::from_secs(2);
+    let mut undone = 0;
+    while Instant::now() < end {
+        if stage.server.get("things", "a").is_some_and(|thing| done(&thing)) {
+            stage.server.edit("things", "a", &undo);
+            undone += 1;
+        }
+        std::thread::yield_now();
+    }
+    undone
+}
+
+#[test]
+fn finalizer_that_somebody_keeps_taking_off_is_not_fought_for() {
+    let stage = Stage::usual();
+    stage.define(&[finalized(&stage)]);
+    let _controller = stage.run(&[]);
+    stage.thing("a", 1, "x");
+    stage.settles("a");
+    let marked =
+        |thing: &Value| thing["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
+    let undone = undo(&stage, marked, |thing| thing["metadata"]["finalizers"] = json!([]));
+    assert!((5..=9).contains(&undone), "{undone}");
+    stage.until_true("the finalizer is back", || stage.server.get("things", "a").is_some_and(|a| marked(&a)));
 }

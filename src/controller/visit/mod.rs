@@ -263,10 +263,25 @@ impl Visit<'_> {
             return Ok(None);
         }
         let wants_finalizer = room.finalize.is_some();
-        if marked && !wants_finalizer {
-            finalizer::remove(room, self.writer, &parent).await?;
-        } else if !marked && wants_finalizer && selected && !parent.deleting {
-            finalizer::add(room, self.writer, &parent).await?;
+        let missing = !marked && wants_finalizer && selected && !parent.deleting;
+        let surplus = marked && !wants_finalizer;
+        let pause = self.memory.finalizer_writes.pause(missing.into()).filter(|_| missing || surplus);
+        match pause.filter(|_| !parent.deleting) {
+            Some(pause) => {
+                room.queue.add_after(parent.key.clone(), pause);
+                if missing {
+                    return Ok(None);
+                }
+            }
+            None if surplus => {
+                finalizer::remove(room, self.writer, &parent).await?;
+                self.note_finalizer(&parent, missing);
+            }
+            None if missing => {
+                finalizer::add(room, self.writer, &parent).await?;
+                self.note_finalizer(&parent, missing);
+            }
+            None => {}
         }
         let Some(parent) = room.parents.get(&parent.key).filter(|now| now.uid == parent.uid) else {
             return Ok(None);
@@ -285,6 +300,15 @@ impl Visit<'_> {
         };
         let manages = !parent.deleting || (finalizing && !finalizer::left_to_collector(&parent));
         Ok(Some(Ok(Situation { parent, selector, finalizing, manages })))
+    }
+
+    fn note_finalizer(&mut self, parent: &Object, put_on: bool) {
+        if self.memory.finalizer_writes.note(put_on.into()) {
+            warn!(
+                controller = self.room.definition.name, parent = %parent.key,
+                "another writer keeps changing the finalizer back: it is written less often"
+            );
+        }
     }
 
     fn selector(&self, parent: &Object) -> Result<Selector, Problem> {

@@ -134,7 +134,7 @@ pub(crate) async fn write(
             return Ok(refusal.into());
         }
         let timeless = timeless(&status);
-        if let Some(pause) = memory.status_pause(timeless) {
+        if let Some(pause) = memory.status_writes.pause(timeless) {
             return Ok(Outcome::Later(pause));
         }
         let mut sent = wanted.clone();
@@ -145,7 +145,7 @@ pub(crate) async fn write(
                 let after = room.parents.get(&parent.key);
                 let left = after.and_then(|after| left_over(&after, &wanted));
                 memory.status = left.map(|left| Written { wanted: digest, left });
-                if memory.note_status(timeless) {
+                if memory.status_writes.note(timeless) {
                     warn!(
                         controller = room.definition.name, parent = %parent.key,
                         "another writer keeps changing the status back: it is written less often"
