@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Cluster;
 use super::kind::{Kind, Origin, Resource};
-use super::object::Object;
+use super::object::{Object, Version};
 use super::request::{self, Error};
 use super::store::Event;
 use crate::object::name::Key;
@@ -49,7 +49,7 @@ impl Writer<'_> {
         key: &Key,
         body: Vec<u8>,
         force: Force,
-    ) -> Result<(), Error> {
+    ) -> Result<Version, Error> {
         let force = force == Force::Yes;
         let query = format!("fieldManager={}&force={force}", self.cluster.managers.objects);
         self.patch(kind, key, &resource.path(&key.namespace, Some(&key.name)), &query, APPLY, body).await
@@ -62,7 +62,7 @@ impl Writer<'_> {
         resource: &Resource,
         key: &Key,
         body: Vec<u8>,
-    ) -> Result<(), Error> {
+    ) -> Result<Version, Error> {
         let path = format!("{}/status", resource.path(&key.namespace, Some(&key.name)));
         let query = format!("fieldManager={}&force=true", self.cluster.managers.status);
         self.patch(kind, key, &path, &query, APPLY, body).await
@@ -81,7 +81,7 @@ impl Writer<'_> {
         let body = json!({ "metadata": metadata }).to_string().into_bytes();
         let path = resource.path(&object.key.namespace, Some(&object.key.name));
         let query = format!("fieldManager={}", self.cluster.managers.objects);
-        self.patch(kind, &object.key, &path, &query, MERGE, body).await
+        self.patch(kind, &object.key, &path, &query, MERGE, body).await.map(drop)
     }
 
     /// Merges fields into an object or its status, guarded by the version they were computed from.
@@ -100,7 +100,7 @@ impl Writer<'_> {
             path.push_str("/status");
         }
         let query = format!("fieldManager={}", self.cluster.managers.objects);
-        self.patch(kind, &object.key, &path, &query, MERGE, fields.to_string().into_bytes()).await
+        self.patch(kind, &object.key, &path, &query, MERGE, fields.to_string().into_bytes()).await.map(drop)
     }
 
     /// Changes an object by a JSON patch, which guards itself by the version it was made from.
@@ -113,7 +113,7 @@ impl Writer<'_> {
     ) -> Result<(), Error> {
         let path = resource.path(&key.namespace, Some(&key.name));
         let query = format!("fieldManager={}", self.cluster.managers.objects);
-        self.patch(kind, key, &path, &query, JSON_PATCH, patch.to_string().into_bytes()).await
+        self.patch(kind, key, &path, &query, JSON_PATCH, patch.to_string().into_bytes()).await.map(drop)
     }
 
     /// Deletes exactly the object with this uid; its dependents follow in the background.
@@ -198,7 +198,7 @@ impl Writer<'_> {
         query: &str,
         content_type: &str,
         body: Vec<u8>,
-    ) -> Result<(), Error> {
+    ) -> Result<Version, Error> {
         let request = Request::patch(format!("{path}?{query}"))
             .header(http::header::CONTENT_TYPE, content_type)
             .header(http::header::ACCEPT, "application/json")
@@ -210,7 +210,10 @@ impl Writer<'_> {
             .await
             .and_then(|bytes| about(key, kind.read_whole(std::str::from_utf8(&bytes)?)?));
         let (seen, outcome) = match answer {
-            Ok(object) => (Some(Event::Put(object)), Ok(())),
+            Ok(object) => {
+                let version = object.version.clone();
+                (Some(Event::Put(object)), Ok(version))
+            }
             Err(error) => (None, Err(error)),
         };
         write.end(seen, Some(self.origin));

@@ -356,6 +356,21 @@ fn undo(stage: &Stage, done: impl Fn(&Value) -> bool, undo: impl Fn(&mut Value))
 }
 
 #[test]
+fn status_that_somebody_keeps_changing_back_is_not_fought_for() {
+    let stage = Stage::usual();
+    let _controller = stage.run(&[]);
+    stage.thing("a", 1, "x");
+    stage.settles("a");
+    let undone = undo(
+        &stage,
+        |thing| thing["status"]["value"] == "x",
+        |thing| thing["status"]["value"] = json!("theirs"),
+    );
+    assert!((5..=9).contains(&undone), "{undone}");
+    stage.settles("a");
+}
+
+#[test]
 fn finalizer_that_somebody_keeps_taking_off_is_not_fought_for() {
     let stage = Stage::usual();
     stage.define(&[finalized(&stage)]);

@@ -406,7 +406,7 @@ impl Visit<'_> {
             answer = self.writer.apply(kind, &family.resource, &wanted.key, body, force).await;
         }
         match answer {
-            Ok(()) => {
+            Ok(version) => {
                 match &why {
                     Reason::Missing => info!(controller = self.room.definition.name, child, "child created"),
                     Reason::Unseen => {
@@ -422,7 +422,8 @@ impl Visit<'_> {
                     }
                 }
                 acted.wrote = true;
-                if let Some(answer) = kind.get(&wanted.key) {
+                // What another writer has done since is not the server's doing.
+                if let Some(answer) = kind.get(&wanted.key).filter(|answer| answer.version == version) {
                     let answer = observed_as(wanted.rule, &answer, Control::Ours);
                     self.memory.children.applied(wanted, &answer);
                 }

@@ -141,8 +141,9 @@ pub(crate) async fn write(
         sent.insert("metadata".into(), metadata(parent));
         let body = serde_json::to_vec(&sent).expect("JSON is printed");
         match writer.apply_status(&room.parents, &room.parent_resource, &parent.key, body).await {
-            Ok(()) => {
-                let after = room.parents.get(&parent.key);
+            Ok(version) => {
+                // What another writer has done since is not the server's doing.
+                let after = room.parents.get(&parent.key).filter(|after| after.version == version);
                 let left = after.and_then(|after| left_over(&after, &wanted));
                 memory.status = left.map(|left| Written { wanted: digest, left });
                 if memory.status_writes.note(timeless) {
