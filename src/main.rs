@@ -1,5 +1,4 @@
 //! syncwright: Kubernetes controllers declared in YAML, with hooks written as templates.
-#![allow(dead_code)]
 
 mod author;
 mod cli;

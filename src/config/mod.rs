@@ -35,9 +35,6 @@ pub(crate) enum Source {
 #[derive(Clone, Debug)]
 pub(crate) struct Definition {
     pub name: String,
-    pub source: Source,
-    /// `metadata.generation`; 0 in a file.
-    pub generation: i64,
     pub spec: Spec,
     /// The complete object as hooks are sent it under `controller`.
     pub raw: Value,
@@ -147,15 +144,7 @@ fn read(mut object: Value, source: Source) -> Result<Vec<Definition>, Vec<Fault>
     };
     show_as_the_api_does(&mut object);
     let json = serde_json::value::to_raw_value(&object).expect("a JSON value has a text");
-    let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
-    let definition = |spec| Definition {
-        name: name.clone(),
-        source,
-        generation,
-        spec,
-        raw: object.clone(),
-        json: json.clone(),
-    };
+    let definition = |spec| Definition { name: name.clone(), spec, raw: object.clone(), json: json.clone() };
     Ok(specs.into_iter().map(definition).collect())
 }
 

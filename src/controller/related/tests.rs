@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cluster::object::{Managers, Object};
-use crate::config::spec::{Decoding, HookVersion};
+use crate::config::spec::{Decoding, HookVersion, Role};
 use crate::controller::related::index::Index;
 use crate::controller::related::rule::Rule;
 use crate::hook::wire::Call;
@@ -13,7 +13,8 @@ use crate::object::selector::Selector;
 
 fn rules(parent: &Key, version: HookVersion, rules: Value) -> Result<Vec<Rule>, String> {
     let body = json!({ "relatedResources": rules }).to_string();
-    let answer = Answer::decode(Call::Customize, Decoding::Strict, body.as_bytes()).expect("valid rules");
+    let answer = Answer::decode(Role::Composite, Call::Customize, Decoding::Strict, body.as_bytes())
+        .expect("valid rules");
     let rules = answer.related.into_iter().enumerate();
     let rules = rules.map(|(index, rule)| Rule::of(rule, index, parent, version));
     rules.collect::<Result<_, _>>().map_err(|problem| problem.to_string())

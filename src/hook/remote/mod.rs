@@ -105,8 +105,7 @@ impl Remote {
         let tag = known.as_ref().map(|known| &known.tag);
         let reply = Errand { hook: self, pass: &pass, tag, deadline }.run(body).await?;
         let decode = |body: &[u8]| {
-            Answer::decode_for(self.settings.role, call, self.settings.decoding, body)
-                .map_err(Failure::Refused)
+            Answer::decode(self.settings.role, call, self.settings.decoding, body).map_err(Failure::Refused)
         };
         if let Some(known) = known.filter(|_| reply.says_unchanged()) {
             return decode(&known.body);

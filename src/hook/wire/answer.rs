@@ -65,17 +65,7 @@ impl Answer {
     /// would delete every child. For the same reason `children: null` is refused, as is an answer whose only list of
     /// children is under a misspelt name, even where unknown fields are let pass. On finalize null is taken
     /// as none: hooks in Go write an empty list so, and there children are meant to go.
-    pub(crate) fn decode(call: Call, decoding: Decoding, body: &[u8]) -> Result<Answer, Problem> {
-        Answer::decode_for(Role::Composite, call, decoding, body)
-    }
-
-    /// The same for whichever role of controller asked.
-    pub(crate) fn decode_for(
-        role: Role,
-        call: Call,
-        decoding: Decoding,
-        body: &[u8],
-    ) -> Result<Answer, Problem> {
+    pub(crate) fn decode(role: Role, call: Call, decoding: Decoding, body: &[u8]) -> Result<Answer, Problem> {
         let (fields, repeated) = parse(body)?;
         if decoding == Decoding::Strict
             && let Some(path) = repeated.first()

@@ -5,15 +5,18 @@ use super::*;
 use crate::config::spec::{Decoding, Role};
 
 fn strict(body: &str) -> Result<Answer, String> {
-    Answer::decode(Call::Sync, Decoding::Strict, body.as_bytes()).map_err(|problem| problem.to_string())
+    Answer::decode(Role::Composite, Call::Sync, Decoding::Strict, body.as_bytes())
+        .map_err(|problem| problem.to_string())
 }
 
 fn loose(body: &str) -> Result<Answer, String> {
-    Answer::decode(Call::Sync, Decoding::Loose, body.as_bytes()).map_err(|problem| problem.to_string())
+    Answer::decode(Role::Composite, Call::Sync, Decoding::Loose, body.as_bytes())
+        .map_err(|problem| problem.to_string())
 }
 
 fn finalize(body: &str) -> Result<Answer, String> {
-    Answer::decode(Call::Finalize, Decoding::Loose, body.as_bytes()).map_err(|problem| problem.to_string())
+    Answer::decode(Role::Composite, Call::Finalize, Decoding::Loose, body.as_bytes())
+        .map_err(|problem| problem.to_string())
 }
 
 /// Both decodings refuse the body with this text.
@@ -177,7 +180,7 @@ fn children_that_are_null_are_refused_except_on_finalize() {
 }
 
 fn decorate(decoding: Decoding, body: &str) -> Result<Answer, String> {
-    let answer = Answer::decode_for(Role::Decorator, Call::Sync, decoding, body.as_bytes());
+    let answer = Answer::decode(Role::Decorator, Call::Sync, decoding, body.as_bytes());
     answer.map_err(|problem| problem.to_string())
 }
 
@@ -335,7 +338,8 @@ fn numbers_and_the_order_of_keys_stay_as_they_are() {
 }
 
 fn customize(decoding: Decoding, body: &str) -> Result<Answer, String> {
-    Answer::decode(Call::Customize, decoding, body.as_bytes()).map_err(|problem| problem.to_string())
+    Answer::decode(Role::Composite, Call::Customize, decoding, body.as_bytes())
+        .map_err(|problem| problem.to_string())
 }
 
 #[test]
