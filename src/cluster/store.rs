@@ -131,11 +131,7 @@ impl Store {
             |object: Object| if went_back { self.replace(object) } else { self.watched(Event::Put(object)) };
         changes.extend(list.into_iter().filter_map(take));
         self.removed.clear();
-        // What the list holds will not be told again.
-        self.echoes.retain(|_, echoes| {
-            echoes.retain(|echo| !went_back && echo.newer_than(version));
-            !echoes.is_empty()
-        });
+        changes.extend(self.unheard(went_back, version));
         changes
     }
 
@@ -154,6 +150,22 @@ impl Store {
         let gone = self.removed.contains(&object.uid);
         let change = self.take_in(event);
         change.or_else(|| Some(Change { old: None, new: Some(overtaken.filter(|_| !gone)?) }))
+    }
+
+    /// Objects that we wrote and whose events a list has come in place of: what others did before is in our answers, and
+    /// nothing else will tell of it.
+    fn unheard(&mut self, went_back: bool, version: &Version) -> Vec<Change> {
+        let mut unheard = Vec::new();
+        self.echoes.retain(|key, echoes| {
+            let before = echoes.len();
+            echoes.retain(|echo| !went_back && echo.newer_than(version));
+            if echoes.len() < before {
+                unheard.push(key.clone());
+            }
+            !echoes.is_empty()
+        });
+        let known = unheard.iter().filter_map(|key| self.objects.get(key));
+        known.map(|object| Change { old: None, new: Some(object.clone()) }).collect()
     }
 
     /// Whether an event tells of our own write, which it does once.
@@ -303,6 +315,17 @@ mod tests {
         assert!(store.watched(Event::Put(object("a", "1", 9))).is_none(), "our own");
         assert!(store.watched(Event::Put(object("a", "1", 10))).is_none(), "our own");
         assert!(store.echoes.is_empty());
+    }
+
+    #[test]
+    fn list_in_place_of_our_own_event_tells_that_something_may_have_changed() {
+        let mut store = Store::default();
+        store.watched(Event::Put(object("a", "1", 5)));
+        store.begin_write(&key("a"));
+        store.end_write(&key("a"), Some(Event::Put(object("a", "1", 7))));
+        let changes = store.relisted(vec![object("a", "1", 7)], &Version::Number(8));
+        assert_eq!(changes.len(), 1, "6 may have been another's");
+        assert!(store.relisted(vec![object("a", "1", 7)], &Version::Number(9)).is_empty(), "told once");
     }
 
     #[test]

@@ -169,7 +169,6 @@ impl Start {
         let listener = ParentListener {
             number: self.number,
             ignore_status: parent.ignore_status_changes,
-            guarded: definition.spec.role == Role::Decorator,
             queue: self.queue.clone(),
         };
         let name = &parent.resource;

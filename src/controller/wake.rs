@@ -16,8 +16,6 @@ use crate::object::name::{Gvk, Key};
 pub(super) struct ParentListener {
     pub number: u64,
     pub ignore_status: bool,
-    /// All our writes of parents are bound to the version that the visit saw: their answers tell of nobody else's.
-    pub guarded: bool,
     pub queue: Arc<Queue>,
 }
 
@@ -26,11 +24,7 @@ impl ParentListener {
         let Some(object) = change.new.as_ref().or(change.old.as_ref()) else { return };
         let ours =
             origin.is_some_and(|origin| origin.controller == self.number && origin.parent == object.key);
-        if ours && self.guarded {
-            return;
-        }
-        // The answer to our own write of the status may tell of a change that somebody made just before.
-        if (ours || self.ignore_status) && only_status_changed(change) {
+        if ours || (self.ignore_status && only_status_changed(change)) {
             return;
         }
         self.queue.add(object.key.clone());
