@@ -95,6 +95,8 @@ fn backupschedule_lives_from_its_creation_to_its_deletion() {
     let command = &made["spec"]["template"]["spec"]["containers"][0]["command"][2];
     assert!(command.as_str().unwrap_or_default().ends_with(&target), "{command}");
 
+    assert_eq!(bks.columns("bks"), ["NAME", "SCHEDULE", "LAST", "STATUS", "NEXT", "AGE"]);
+
     // Each time the schedule is changed to one that was due since.
     let second = Daily::minutes_ago(120);
     bks.set_spec(&shop, json!({"schedule": second.expression, "databaseHost": "other"}));

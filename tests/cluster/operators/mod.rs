@@ -4,6 +4,7 @@
 mod backupschedule;
 mod backupschedule_killed;
 mod history;
+mod kinds;
 mod mysql;
 mod operator;
 mod postgresqlcluster;

@@ -55,6 +55,7 @@ fn mysql_lives_from_its_creation_to_its_deletion() {
         assert_eq!((&owner["kind"], &owner["controller"]), (&json!("MySQL"), &json!(true)), "{path}");
     }
 
+    assert_eq!(my.columns("my"), ["NAME", "REPLICAS", "VERSION", "STATUS", "AGE"]);
     my.kubectl(&["scale", "my/shop", "--replicas=3"]);
     wait_running(&my, &shop, 3);
     let scale = lab.get(&format!("{shop}/scale"));
@@ -101,6 +102,13 @@ fn mysql_lives_from_its_creation_to_its_deletion() {
     my.wait_condition(&shop, "StorageExpanded", "ExpansionAsked");
     assert_eq!(pods(&my), before);
 
+    // A server that is added has a claim of the old size, which grows as soon as it is bound.
+    my.kubectl(&["scale", "my/shop", "--replicas=4"]);
+    let claim = lab.path("v1", "persistentvolumeclaims", "data-shop-3");
+    lab.wait(&claim, "it has grown", |claim| claim["status"]["capacity"]["storage"] == "2Gi");
+    wait_running(&my, &shop, 4);
+    lab.wait_synced(&shop);
+
     my.wait_settled(QUIET);
     assert!(controller.terminate().success());
     let _controller = my.restart_in_silence(&["shop"]);
@@ -116,5 +124,5 @@ fn mysql_lives_from_its_creation_to_its_deletion() {
     lab.wait_gone(&config);
     // Claims of a StatefulSet outlive it on purpose: they hold the data.
     let claims = lab.get(&lab.path("v1", "persistentvolumeclaims", ""));
-    assert_eq!(claims["items"].as_array().map(Vec::len), Some(3));
+    assert_eq!(claims["items"].as_array().map(Vec::len), Some(4));
 }

@@ -69,18 +69,22 @@ impl Operator {
     #[track_caller]
     pub fn add_in(&self, namespace: &str, name: &str, spec: Value) -> String {
         let (api_version, plural) = self.resource();
+        let collection = format!("/apis/{api_version}/namespaces/{namespace}/{plural}");
+        self.lab.plane.create(&collection, &self.manifest(name, spec));
+        format!("{collection}/{name}")
+    }
+
+    /// A parent that this lab's controller takes up.
+    pub fn manifest(&self, name: &str, spec: Value) -> Value {
         let kind = match self.name {
             "backupschedule" => "BackupSchedule",
             "mysql" => "MySQL",
             _ => "PostgreSQLCluster",
         };
         let labels = json!({"lab": self.lab.namespace});
-        let parent = json!({
-            "apiVersion": api_version, "kind": kind, "metadata": {"name": name, "labels": labels}, "spec": spec,
-        });
-        let collection = format!("/apis/{api_version}/namespaces/{namespace}/{plural}");
-        self.lab.plane.create(&collection, &parent);
-        format!("{collection}/{name}")
+        json!({
+            "apiVersion": self.resource().0, "kind": kind, "metadata": {"name": name, "labels": labels}, "spec": spec,
+        })
     }
 
     #[track_caller]
@@ -177,6 +181,13 @@ impl Operator {
     pub fn list(&self, api_version: &str, plural: &str, selector: &str) -> Vec<Value> {
         let path = format!("{}?labelSelector={selector}", self.lab.path(api_version, plural, ""));
         items(&self.lab.get(&path)).to_vec()
+    }
+
+    /// The columns that `kubectl get` prints.
+    #[track_caller]
+    pub fn columns(&self, short_name: &str) -> Vec<String> {
+        let table = self.kubectl(&["get", short_name]);
+        table.lines().next().unwrap_or_default().split_whitespace().map(str::to_owned).collect()
     }
 
     #[track_caller]

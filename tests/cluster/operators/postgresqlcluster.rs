@@ -59,6 +59,8 @@ fn postgresqlcluster_lives_from_its_creation_to_its_deletion() {
     assert_eq!(lab.get(&cron_job)["spec"]["schedule"], "*/5 1-5 * * 1-5");
     let since = condition(&live, "Ready")["lastTransitionTime"].clone();
 
+    assert_eq!(pg.columns("pgcluster"), ["NAME", "PHASE", "REPLICAS", "READY", "AGE"]);
+
     pg.set_spec(&db, json!({"replicas": 3}));
     let live = wait_running(&pg, &db, 3);
     assert!(condition(&live, "Ready")["lastTransitionTime"].as_str() >= since.as_str());

@@ -55,3 +55,31 @@ fn broken_finalize_template_holds_up_no_deletion() {
     assert!(message.contains("`parent.spec.nosuch` is absent"), "{message}");
     delete_namespace(lab, &away);
 }
+
+/// The clean-up Job fails, the controller is killed meanwhile, the garbage collector is there first.
+#[test]
+fn cluster_goes_whatever_its_clean_up_comes_to() {
+    let pg = Operator::new("postgresqlcluster", "ends").with_own_finalizer();
+    let lab = &pg.lab;
+    let controller = pg.start();
+    let paths = ["must-fail", "killed", "foreground", "orphan"].map(|name| pg.add(name, spec()));
+    let [failing, killed, foreground, orphaning] = &paths;
+    paths.iter().for_each(|path| drop(pg.wait_phase(path, "Running")));
+    for (path, policy) in [(foreground, "Foreground"), (orphaning, "Orphan")] {
+        let answer = lab.plane.request("DELETE", path, Some(&json!({"propagationPolicy": policy})));
+        assert!(answer.as_ref().is_ok_and(|answer| answer.is_success()), "{answer:?}");
+    }
+    lab.plane.delete(failing);
+    // The garbage collector learns of a new kind within half a minute.
+    paths[2..].iter().for_each(|path| lab.plane.wait_gone(path, 3 * SOON));
+    lab.wait_gone(failing);
+    pg.kill_amid(controller, || lab.plane.delete(killed));
+    let _controller = pg.start();
+    lab.wait_gone(killed);
+
+    let set = lab.get(&lab.path("apps/v1", "statefulsets", "orphan-postgresql"));
+    assert_eq!(set["metadata"].get("ownerReferences"), None, "what was to be left is left");
+    for name in ["must-fail", "killed", "foreground"] {
+        lab.plane.wait_gone(&lab.path("apps/v1", "statefulsets", &format!("{name}-postgresql")), 3 * SOON);
+    }
+}
