@@ -126,12 +126,14 @@ impl Store {
         let vanished = |object: &&Arc<Object>| !names.contains(&object.key) && !outlived(object);
         let vanished: Vec<Key> =
             self.objects.values().filter(vanished).map(|object| object.key.clone()).collect();
+        let unheard = self.unheard(went_back, version);
         let mut changes: Vec<Change> = vanished.iter().filter_map(|key| self.remove(key)).collect();
         let take =
             |object: Object| if went_back { self.replace(object) } else { self.watched(Event::Put(object)) };
         changes.extend(list.into_iter().filter_map(take));
         self.removed.clear();
-        changes.extend(self.unheard(went_back, version));
+        let known = unheard.iter().filter_map(|key| self.objects.get(key));
+        changes.extend(known.map(|object| Change { old: None, new: Some(object.clone()) }));
         changes
     }
 
@@ -154,7 +156,7 @@ impl Store {
 
     /// Objects that we wrote and whose events a list has come in place of: what others did before is in our answers, and
     /// nothing else will tell of it.
-    fn unheard(&mut self, went_back: bool, version: &Version) -> Vec<Change> {
+    fn unheard(&mut self, went_back: bool, version: &Version) -> Vec<Key> {
         let mut unheard = Vec::new();
         self.echoes.retain(|key, echoes| {
             let before = echoes.len();
@@ -164,8 +166,7 @@ impl Store {
             }
             !echoes.is_empty()
         });
-        let known = unheard.iter().filter_map(|key| self.objects.get(key));
-        known.map(|object| Change { old: None, new: Some(object.clone()) }).collect()
+        unheard
     }
 
     /// Whether an event tells of our own write, which it does once.
