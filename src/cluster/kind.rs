@@ -216,7 +216,15 @@ impl Kind {
         self.recoveries.send_modify(|count| *count += 1);
     }
 
+    /// Notes that the API server serves the kind. Until it is listed nothing is known of its objects.
     pub(super) fn is_served(&self) {
+        self.state.send_if_modified(|state| {
+            let was_absent = matches!(state, State::Absent(_));
+            if was_absent {
+                *state = State::Starting;
+            }
+            was_absent
+        });
         *lock(&self.absent_since) = None;
     }
 

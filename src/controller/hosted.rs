@@ -250,7 +250,10 @@ fn watch_states(room: &Arc<Room>) -> impl Future<Output = ()> + use<> {
         watches.spawn(async move {
             loop {
                 tokio::select! {
-                    Ok(()) = states.changed() => room.add_all(),
+                    // While the kind is being listed there is nothing to be done.
+                    Ok(()) = states.changed() => if *states.borrow_and_update() != State::Starting {
+                        room.add_all();
+                    },
                     Ok(()) = recoveries.changed() => room.queue.hurry(),
                     else => return,
                 }

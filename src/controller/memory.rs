@@ -41,6 +41,8 @@ pub(crate) struct Memory {
     unsettled: u32,
     /// Since when the finalize hook gives no usable answer.
     pub finalize_fails_since: Option<Instant>,
+    /// Since when a deletion waits for kinds that cannot be read.
+    kinds_unread_since: Option<Instant>,
 }
 
 /// The server answered a write with content that is not what was asked for: it normalises something.
@@ -95,6 +97,7 @@ impl Memory {
             unfit: Unfit::default(),
             unsettled: 0,
             finalize_fails_since: None,
+            kinds_unread_since: None,
         }
     }
 
@@ -145,6 +148,15 @@ impl Memory {
         self.unsettled += 1;
         let over = self.unsettled.checked_sub(BRISK)?;
         Some(Duration::from_secs(1 << over.min(6)))
+    }
+
+    /// For how long a deletion has waited for kinds that cannot be read, where there are any.
+    pub(crate) fn wait_for_kinds(&mut self, unread: bool) -> Duration {
+        if !unread {
+            self.kinds_unread_since = None;
+            return Duration::ZERO;
+        }
+        self.kinds_unread_since.get_or_insert_with(Instant::now).elapsed()
     }
 
     pub(crate) fn settled(&mut self) {

@@ -34,6 +34,12 @@ pub(crate) enum Missing {
     Unknown(String),
 }
 
+impl Missing {
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(self, Missing::Unknown(_))
+    }
+}
+
 /// What is there, by declared kind.
 pub(crate) struct Claimed {
     pub families: Vec<Family>,

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use tracing::{debug, info, warn};
 
 use crate::cluster::event::{About, Severity};
-use crate::cluster::kind::{Origin as Visitor, Resource};
+use crate::cluster::kind::{Origin as Visitor, Resource, State};
 use crate::cluster::object::Object;
 use crate::cluster::request::Error;
 use crate::cluster::write::Writer;
@@ -184,6 +184,11 @@ impl Visit<'_> {
             if let Some(waiting) = not_ready(self.room, &situation, &claimed) {
                 return Ok(waiting);
             }
+            if situation.finalizing
+                && let Some(waiting) = self.not_sure(&claimed)
+            {
+                return Ok(waiting);
+            }
             let sight = match self.look_around(&situation).await {
                 Ok(sight) => sight,
                 Err(failure) => return self.unanswered(Call::Customize, &situation, &claimed, failure).await,
@@ -219,7 +224,7 @@ impl Visit<'_> {
             if situation.finalizing && acted.namespace_ends {
                 return self.let_go(&situation.parent, "its namespace is being deleted").await;
             }
-            if finalized && !acted.must_retry() {
+            if finalized && !acted.must_retry() && !acted.changed {
                 return self.finish(&situation).await;
             }
             if !acted.wrote || acted.changed || acted.must_retry() || round == ROUNDS {
@@ -417,6 +422,24 @@ impl Visit<'_> {
         }
     }
 
+    /// What a finalize hook must not be asked without: it could take children that are not shown for children that are
+    /// gone, and have the parent go too early. A kind that cannot be read holds up a deletion only for so long.
+    fn not_sure(&mut self, claimed: &Claimed) -> Option<Conclusion> {
+        let patience = self.room.settings.finalize_patience;
+        let waited =
+            self.memory.wait_for_kinds(claimed.missing.iter().any(|(_, missing)| missing.is_unknown()));
+        let left = |rule: usize, missing: &Missing| match missing {
+            Missing::Absent(_) => self.room.children[rule].hold.kind.doubt(),
+            Missing::Unknown(_) => patience.checked_sub(waited),
+        };
+        claimed.missing.iter().find_map(|(rule, missing)| {
+            let resync_after = Some(left(*rule, missing)?);
+            let (Missing::Absent(message) | Missing::Unknown(message)) = missing;
+            let ended = Ended::Waiting(note("WaitingForKind", message.clone()));
+            Some(Conclusion { resync_after, ..Conclusion::new(ended) })
+        })
+    }
+
     /// For how long the finalize hook may still hold up the deletion.
     fn patience_left(&mut self) -> Duration {
         let since = *self.memory.finalize_fails_since.get_or_insert_with(Instant::now);
@@ -578,11 +601,14 @@ fn not_ready(room: &Room, situation: &Situation, claimed: &Claimed) -> Option<Co
         Missing::Unknown(message) => Some((*rule, message)),
         Missing::Absent(_) => None,
     });
-    // A deletion does not wait for kinds that cannot be read.
+    // A deletion does not wait for ever for kinds that cannot be read: see `not_sure`.
     if let Some((rule, message)) = unknown.filter(|_| !situation.parent.deleting) {
         let resource = &room.children[rule].rule.resource;
         let message = format!("{} of {} cannot be read: {message}", resource.resource, resource.api_version);
-        return Some(Conclusion::new(Ended::Waiting(note("WaitingForKind", message))));
+        let waiting = Conclusion::new(Ended::Waiting(note("WaitingForKind", message)));
+        // What takes a moment is not worth a status.
+        let silent = room.children[rule].hold.kind.state() == State::Starting;
+        return Some(Conclusion { silent, resync_after: silent.then_some(CACHE), ..waiting });
     }
     let mut members = claimed.families.iter().flat_map(|family| &family.members);
     let blank = members.find(|object| object.body.is_none())?;
