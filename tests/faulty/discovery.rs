@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::apiserver::fault::Effect;
 use crate::apiserver::request::Request;
 use crate::hook;
-use crate::stage::{MAPS, Stage, THINGS};
+use crate::stage::{MAPS, Stage, THINGS, side_by_side};
 
 const GADGETS: (&str, &str, &str, bool) = ("toys.io/v1", "Gadget", "gadgets", true);
 
@@ -160,5 +160,69 @@ fn status_is_written_once_its_kind_has_a_place_for_it() {
     stage.server.cut_watches();
     stage.until_true("the status is written", || {
         stage.server.get("things", "a").is_some_and(|thing| thing["status"]["maps"] == 1)
+    });
+}
+
+#[test]
+fn parent_is_not_finalized_by_a_hook_that_cannot_see_its_children() {
+    let not_found = Effect::answer(404, "NotFound", "the server could not find the requested resource");
+    side_by_side([not_found, Effect::overloaded(503, 1)], |away| {
+        let stage = Stage::new(&[THINGS, GADGETS]);
+        let mut definition = stage.definition("things", "demo.io/v1/things", &["toys.io/v1/gadgets"]);
+        definition["spec"]["hooks"]["finalize"] = definition["spec"]["hooks"]["sync"].clone();
+        stage.define(&[definition]);
+        // One gadget, which has to be asked to go before the parent may.
+        stage.hook.answers(|call| {
+            let gadget = json!({
+                "apiVersion": "toys.io/v1", "kind": "Gadget", "metadata": {"name": "g"},
+                "spec": {"goes": call["finalizing"]},
+            });
+            let gadgets = call["children"]["Gadget.toys.io/v1"].as_object();
+            let gone = gadgets.and_then(|gadgets| gadgets.get("g")).is_none_or(|g| g["spec"]["gone"] == true);
+            (200, json!({"children": [gadget], "finalized": gone}))
+        });
+        stage.thing("a", 0, "x");
+        let first = stage.run(&[]);
+        stage.until_true("the gadget is made", || stage.server.get("gadgets", "g").is_some());
+        first.kill();
+        stage.server.delete("things", "a");
+        let away = stage.server.fault(discovery_of("toys.io/v1"), away);
+        let _second = stage.run(&[]);
+        stage.until_true("the parent waits", || {
+            let parent = stage.server.get("things", "a").expect("it is not finalized");
+            parent["status"]["conditions"][0]["reason"] == "WaitingForKind"
+        });
+        assert!(away.met() > 0);
+        drop(away);
+        stage.until_true("the gadget is asked to go", || {
+            stage.server.get("gadgets", "g").is_some_and(|gadget| gadget["spec"]["goes"] == true)
+        });
+        assert!(stage.server.get("things", "a").is_some());
+        stage.server.edit("gadgets", "g", |gadget| gadget["spec"]["gone"] = json!(true));
+        stage.until_true("the parent is gone", || stage.server.get("things", "a").is_none());
+    });
+}
+
+#[test]
+fn deletion_ends_although_a_kind_cannot_be_read() {
+    let stage = Stage::new(&[THINGS, MAPS, GADGETS]);
+    let mut definition =
+        stage.definition("things", "demo.io/v1/things", &["v1/configmaps", "toys.io/v1/gadgets"]);
+    definition["spec"]["hooks"]["finalize"] = definition["spec"]["hooks"]["sync"].clone();
+    stage.define(&[definition]);
+    stage.hook.answers(|call| {
+        let (code, mut answer) = hook::maps(call);
+        answer["finalized"] = call["finalizing"].clone();
+        (code, answer)
+    });
+    stage.thing("a", 1, "x");
+    let first = stage.run(&[]);
+    stage.settles("a");
+    first.kill();
+    let _away = stage.server.fault(discovery_of("toys.io/v1"), Effect::overloaded(503, 1));
+    stage.server.delete("things", "a");
+    let _second = stage.run(&["--finalize-patience", "1"]);
+    controlplane::wait_until(Duration::from_secs(30), "the parent is gone", || {
+        if stage.server.get("things", "a").is_none() { Ok(()) } else { Err("it is there") }
     });
 }

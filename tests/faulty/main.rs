@@ -11,6 +11,7 @@ mod http;
 mod stage;
 
 mod chaos;
+mod decorators;
 mod definitions;
 mod discovery;
 mod restarts;

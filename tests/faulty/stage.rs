@@ -35,6 +35,16 @@ pub struct Controller {
     log: PathBuf,
 }
 
+/// Runs the same for each of some variants, all at once: most of such a run is waiting.
+pub fn side_by_side<T: Send>(variants: impl IntoIterator<Item = T>, run: impl Fn(T) + Sync) {
+    let run = &run;
+    std::thread::scope(|scope| {
+        for variant in variants {
+            scope.spawn(move || run(variant));
+        }
+    });
+}
+
 impl Stage {
     pub fn new(kinds: &[(&str, &str, &str, bool)]) -> Stage {
         let folder = TempDir::new().expect("a folder of its own");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::apiserver::fault::Effect;
 use crate::apiserver::request::Request;
 use crate::hook;
-use crate::stage::Stage;
+use crate::stage::{Stage, side_by_side};
 
 #[test]
 fn answer_that_comes_after_the_parents_end_writes_nothing() {
@@ -244,21 +244,24 @@ fn finalizing(call: &Value) -> (u16, Value) {
 #[test]
 fn parent_is_finalized_through_every_fault() {
     let conflict = Effect::answer(409, "Conflict", "the object has been modified");
-    for fault in [conflict, Effect::DoThenDrop, Effect::overloaded(503, 0), Effect::DoThenSay("{".into())] {
-        let stage = Stage::usual();
-        stage.define(&[finalized(&stage)]);
-        stage.hook.answers(finalizing);
-        let _controller = stage.run(&[]);
-        let parent = |request: &Request| request.is_write_of("things");
-        stage.server.fault_times(1, parent, fault.clone());
-        stage.thing("a", 2, "x");
-        stage.settles("a");
-        stage.server.fault_times(1, Request::is_delete, fault.clone());
-        stage.server.fault_times(1, parent, fault.clone());
-        stage.server.delete("things", "a");
-        stage.until_true("the parent is gone", || stage.server.get("things", "a").is_none());
-        assert_eq!(stage.server.names("configmaps"), [""; 0], "{fault:?}");
-    }
+    side_by_side(
+        [conflict, Effect::DoThenDrop, Effect::overloaded(503, 0), Effect::DoThenSay("{".into())],
+        |fault| {
+            let stage = Stage::usual();
+            stage.define(&[finalized(&stage)]);
+            stage.hook.answers(finalizing);
+            let _controller = stage.run(&[]);
+            let parent = |request: &Request| request.is_write_of("things");
+            stage.server.fault_times(1, parent, fault.clone());
+            stage.thing("a", 2, "x");
+            stage.settles("a");
+            stage.server.fault_times(1, Request::is_delete, fault.clone());
+            stage.server.fault_times(1, parent, fault.clone());
+            stage.server.delete("things", "a");
+            stage.until_true("the parent is gone", || stage.server.get("things", "a").is_none());
+            assert_eq!(stage.server.names("configmaps"), [""; 0], "{fault:?}");
+        },
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::apiserver::fault::Effect;
 use crate::apiserver::request::Request;
 use crate::hook;
-use crate::stage::{MAPS, Stage, THINGS};
+use crate::stage::{MAPS, Stage, THINGS, side_by_side};
 
 fn of_map(name: &'static str) -> impl Fn(&Request) -> bool + Send + 'static {
     move |request| request.is_apply_of("configmaps") && request.name == name
@@ -15,7 +15,7 @@ fn of_map(name: &'static str) -> impl Fn(&Request) -> bool + Send + 'static {
 
 #[test]
 fn overloaded_server_is_asked_again_but_not_stormed() {
-    for code in [429, 500, 503] {
+    side_by_side([429, 500, 503], |code| {
         let stage = Stage::usual();
         let _controller = stage.run(&[]);
         let refusing = stage.server.fault(Request::is_write, Effect::overloaded(code, 1));
@@ -27,7 +27,7 @@ fn overloaded_server_is_asked_again_but_not_stormed() {
         drop(refusing);
         stage.settles("a");
         assert_eq!(stage.server.traffic().deletes(), [""; 0]);
-    }
+    });
 }
 
 #[test]
@@ -89,19 +89,22 @@ fn failed_status_write_is_made_good_without_another_child() {
 
 #[test]
 fn writes_whose_answers_are_lost_are_done_once() {
-    for lost in [Effect::DoThenDrop, Effect::DoThenSay("<html>".into()), Effect::DoThenSay("{}".into())] {
-        let stage = Stage::usual();
-        let _controller = stage.run(&[]);
-        let name = format!("{lost:?}");
-        stage.server.fault_times(3, Request::is_write, lost);
-        stage.thing("a", 2, "x");
-        stage.settles("a");
-        stage.becomes_quiet();
-        let traffic = stage.server.traffic();
-        assert_eq!(stage.server.names("configmaps"), ["a-0", "a-1"]);
-        assert_eq!(traffic.deletes(), [""; 0]);
-        assert!(traffic.writes().len() <= 6, "{name}: {:?}", traffic.writes());
-    }
+    side_by_side(
+        [Effect::DoThenDrop, Effect::DoThenSay("<html>".into()), Effect::DoThenSay("{}".into())],
+        |lost| {
+            let stage = Stage::usual();
+            let _controller = stage.run(&[]);
+            let name = format!("{lost:?}");
+            stage.server.fault_times(3, Request::is_write, lost);
+            stage.thing("a", 2, "x");
+            stage.settles("a");
+            stage.becomes_quiet();
+            let traffic = stage.server.traffic();
+            assert_eq!(stage.server.names("configmaps"), ["a-0", "a-1"]);
+            assert_eq!(traffic.deletes(), [""; 0]);
+            assert!(traffic.writes().len() <= 6, "{name}: {:?}", traffic.writes());
+        },
+    );
 }
 
 #[test]
