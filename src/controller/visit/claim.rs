@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::cluster::kind::{Resource, State};
+use crate::cluster::kind::{Kind, Resource, State};
 use crate::cluster::object::Object;
 use crate::cluster::request::Error;
 use crate::cluster::write::Writer;
 use crate::config::spec::Role;
-use crate::controller::room::{ChildKind, Room};
+use crate::controller::room::Room;
 use crate::object::owner::OwnerRef;
 use crate::object::selector::Selector;
 use crate::plan::Claim;
@@ -58,7 +58,7 @@ pub(crate) fn families(room: &Room, parent: &Object, selector: &Selector) -> Cla
     for (rule, child) in room.children.iter().enumerate() {
         match child.hold.kind.state() {
             State::Live(resource) => {
-                let members = owned(room, child, parent)
+                let members = owned(room, &child.hold.kind, parent)
                     .into_iter()
                     .filter(|object| selector.matches(&object.labels) && is_of_decorator(room, object));
                 claimed.families.push(Family { rule, resource, members: members.collect() });
@@ -85,21 +85,12 @@ pub(crate) async fn settle(
     if parent.deleting || room.role() == Role::Decorator {
         return Ok(());
     }
+    let claimant = Claimant { room, writer, parent, selector };
     for child in &room.children {
-        let Some(resource) = child.hold.kind.live() else { continue };
-        for object in owned(room, child, parent) {
-            if !selector.matches(&object.labels) {
-                release(writer, child, &resource, &object, parent).await?;
-            }
-        }
-        let orphans = child.hold.kind.orphans(&parent.key.namespace);
-        let wanted: Vec<Arc<Object>> =
-            orphans.into_iter().filter(|orphan| adoptable(orphan, selector)).collect();
-        if !wanted.is_empty() && !still_alive(room, writer, parent).await? {
-            return Ok(());
-        }
-        for orphan in wanted {
-            adopt(room, writer, child, &resource, &orphan, parent).await?;
+        if let Some(resource) = child.hold.kind.live()
+            && !claimant.settle(&child.hold.kind, &resource).await?
+        {
+            break;
         }
     }
     Ok(())
@@ -119,71 +110,79 @@ fn adoptable(orphan: &Object, selector: &Selector) -> bool {
     !orphan.deleting && selector.matches(&orphan.labels)
 }
 
-fn owned(room: &Room, child: &ChildKind, parent: &Object) -> Vec<Arc<Object>> {
-    let mut owned = child.hold.kind.controlled_by(&parent.uid);
+fn owned(room: &Room, kind: &Kind, parent: &Object) -> Vec<Arc<Object>> {
+    let mut owned = kind.controlled_by(&parent.uid);
     if room.parent_resource.namespaced {
         owned.retain(|object| object.key.namespace == parent.key.namespace);
     }
     owned
 }
 
-/// A stale cache must not adopt for a parent that is gone: ask once before the first adoption.
-async fn still_alive(room: &Room, writer: &Writer<'_>, parent: &Object) -> Result<bool, Error> {
-    let live = writer.read(&room.parents, &room.parent_resource, &parent.key).await?;
-    Ok(live.is_some_and(|live| live.uid == parent.uid && !live.deleting))
+/// A parent that looks for its own.
+struct Claimant<'a> {
+    room: &'a Room,
+    writer: &'a Writer<'a>,
+    parent: &'a Object,
+    selector: &'a Selector,
 }
 
-async fn adopt(
-    room: &Room,
-    writer: &Writer<'_>,
-    child: &ChildKind,
-    resource: &Resource,
-    orphan: &Object,
-    parent: &Object,
-) -> Result<(), Error> {
-    let reference = OwnerRef::to_controller(&room.parent_resource.gvk, &parent.key.name, &parent.uid);
-    change_owners(writer, child, resource, orphan, |owners| {
-        owners.retain(|owner| owner["uid"] != *parent.uid);
-        owners.push(reference.to_json());
-    })
-    .await
-}
+impl Claimant<'_> {
+    /// Brings the ownership of one kind's objects in order. `false`: the parent is gone.
+    async fn settle(&self, kind: &Kind, resource: &Resource) -> Result<bool, Error> {
+        let without_us = |owners: &mut Vec<Value>| owners.retain(|owner| owner["uid"] != *self.parent.uid);
+        for object in owned(self.room, kind, self.parent) {
+            if !self.selector.matches(&object.labels) {
+                self.change_owners(kind, resource, &object, without_us).await?;
+            }
+        }
+        let orphans = kind.orphans(&self.parent.key.namespace);
+        let wanted: Vec<Arc<Object>> =
+            orphans.into_iter().filter(|orphan| adoptable(orphan, self.selector)).collect();
+        if !wanted.is_empty() && !self.still_alive().await? {
+            return Ok(false);
+        }
+        let gvk = &self.room.parent_resource.gvk;
+        let us = OwnerRef::to_controller(gvk, &self.parent.key.name, &self.parent.uid).to_json();
+        for orphan in wanted {
+            let with_us = |owners: &mut Vec<Value>| {
+                without_us(owners);
+                owners.push(us.clone());
+            };
+            self.change_owners(kind, resource, &orphan, with_us).await?;
+        }
+        Ok(true)
+    }
 
-async fn release(
-    writer: &Writer<'_>,
-    child: &ChildKind,
-    resource: &Resource,
-    object: &Object,
-    parent: &Object,
-) -> Result<(), Error> {
-    change_owners(writer, child, resource, object, |owners| {
-        owners.retain(|owner| owner["uid"] != *parent.uid)
-    })
-    .await
-}
+    /// A stale cache must not adopt for a parent that is gone: ask once before the first adoption.
+    async fn still_alive(&self) -> Result<bool, Error> {
+        let (room, parent) = (self.room, self.parent);
+        let live = self.writer.read(&room.parents, &room.parent_resource, &parent.key).await?;
+        Ok(live.is_some_and(|live| live.uid == parent.uid && !live.deleting))
+    }
 
-/// Rewrites the owner references. One that has changed meanwhile ends the visit, and the next one looks again.
-async fn change_owners(
-    writer: &Writer<'_>,
-    child: &ChildKind,
-    resource: &Resource,
-    object: &Object,
-    change: impl FnOnce(&mut Vec<Value>),
-) -> Result<(), Error> {
-    let body = match &object.body {
-        Some(_) => object.parsed(),
-        // Kept without its body, since it was nobody's: its owner references are read past the cache.
-        None => match writer.read(&child.hold.kind, resource, &object.key).await? {
-            Some(live) if live.uid == object.uid && live.version == object.version => live.parsed(),
-            _ => return Ok(()),
-        },
-    };
-    let mut owners =
-        body.pointer("/metadata/ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
-    change(&mut owners);
-    match writer.patch_metadata(&child.hold.kind, resource, object, json!({"ownerReferences": owners})).await
-    {
-        Err(error) if error.is(404) => Ok(()),
-        outcome => outcome,
+    /// Rewrites the owner references. One that has changed meanwhile ends the visit, and the next one looks again.
+    async fn change_owners(
+        &self,
+        kind: &Kind,
+        resource: &Resource,
+        object: &Object,
+        change: impl FnOnce(&mut Vec<Value>),
+    ) -> Result<(), Error> {
+        let body = match &object.body {
+            Some(_) => object.parsed(),
+            // Kept without its body, since it was nobody's: its owner references are read past the cache.
+            None => match self.writer.read(kind, resource, &object.key).await? {
+                Some(live) if live.uid == object.uid && live.version == object.version => live.parsed(),
+                _ => return Ok(()),
+            },
+        };
+        let mut owners =
+            body.pointer("/metadata/ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
+        change(&mut owners);
+        let owners = json!({ "ownerReferences": owners });
+        match self.writer.patch_metadata(kind, resource, object, owners).await {
+            Err(error) if error.is(404) => Ok(()),
+            outcome => outcome,
+        }
     }
 }
