@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use crate::cluster::object::{Managers, Object};
 use crate::controller::memory::Memory;
 use crate::controller::undeclared::remove;
-use crate::controller::visit::act::path_steps;
 use crate::controller::visit::status::{Note, compose};
+use crate::controller::visit::write::path_steps;
 use crate::object::name::Key;
 
 fn parent(status: Value) -> Object {

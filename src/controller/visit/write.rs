@@ -1,0 +1,283 @@
+//! Taking the plan's steps: deletes and applies, one refusal holding up no other child.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tracing::info;
+
+use crate::cluster::kind::{Kind, Resource};
+use crate::cluster::object::Object;
+use crate::cluster::request::Error;
+use crate::cluster::write::Force;
+use crate::controller::visit::Visit;
+use crate::controller::visit::act::observed_as;
+use crate::controller::visit::acted::{Acted, Failed, Sort, failed_as};
+use crate::controller::visit::claim::Claimed;
+use crate::controller::visit::refused::verdict;
+use crate::object::name::Key;
+use crate::plan::desired::{Desired, Ownership, Wanted};
+use crate::plan::memory::Probed;
+use crate::plan::refusal::Verdict;
+use crate::plan::steps::{Control, Farewell, Observed, Reason, Rest, Step};
+use crate::plan::takeover;
+use crate::problem::Place;
+
+impl Visit<'_> {
+    pub(super) async fn take(
+        &mut self,
+        claimed: &Claimed,
+        desired: &Desired,
+        live: &[(usize, Arc<Object>)],
+        observed: &[Observed<'_>],
+        step: Step,
+        acted: &mut Acted,
+    ) {
+        match step {
+            Step::Delete { observed, why } => {
+                let (rule, object) = &live[observed];
+                let why = match why {
+                    Farewell::Unwanted => "it is not wanted any more".to_string(),
+                    Farewell::Replaced(differences) => format!("to be created anew: {differences}"),
+                };
+                self.delete(claimed, *rule, object, &why, acted).await;
+            }
+            Step::Apply { wanted, observed: at, why } => {
+                let wanted = &desired.wanted[wanted];
+                let present = at.map(|at| &observed[at]);
+                self.apply(claimed, wanted, present, why, acted).await;
+            }
+            Step::Probe { wanted, observed: at, differences } => {
+                let wanted = &desired.wanted[wanted];
+                let (rule, object) = &live[at];
+                match self.would_differ(claimed, wanted, &observed[at]).await {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        let why = format!("to be created anew: {differences}");
+                        self.delete(claimed, *rule, object, &why, acted).await;
+                    }
+                    Err(error) => acted.fail(&name(claimed, *rule, &object.key), "trying", &error),
+                }
+            }
+            Step::Keep { wanted, why: Rest::Deleting, .. } => {
+                let wanted = &desired.wanted[wanted];
+                let message = format!("{} is being deleted", name(claimed, wanted.rule, &wanted.key));
+                acted.failures.push(Failed::waits(message));
+            }
+            Step::Keep { wanted, why: Rest::Former, .. } => {
+                let wanted = &desired.wanted[wanted];
+                self.wait_for_name(wanted);
+                let child = name(claimed, wanted.rule, &wanted.key);
+                let message =
+                    format!("{child} belongs to a deleted parent of this name, and is still to be collected");
+                acted.failures.push(Failed::waits(message));
+            }
+            Step::Keep { .. } => {}
+            Step::Stuck { wanted, message } => {
+                let wanted = &desired.wanted[wanted];
+                let reason = self.memory.refusal_reason(wanted.rule, &wanted.key);
+                acted.failures.push(Failed { reason, ..Failed::refused(message) });
+            }
+            Step::Refuse { wanted, problem } => {
+                self.wait_for_name(&desired.wanted[wanted]);
+                acted.failures.push(Failed::refused(problem.to_string()));
+            }
+        }
+    }
+
+    /// Has the parent visited again when the child's name is free.
+    fn wait_for_name(&self, wanted: &Wanted) {
+        let child = &self.room.children[wanted.rule];
+        let parent = &self.writer.origin.parent;
+        child.waiting.add(&wanted.key, parent);
+        // It may have become free before anybody waited.
+        if child.hold.kind.get(&wanted.key).is_none() {
+            self.room.queue.add(parent.clone());
+        }
+    }
+
+    async fn delete(&self, claimed: &Claimed, rule: usize, object: &Object, why: &str, acted: &mut Acted) {
+        let Some(family) = claimed.family(rule) else { return };
+        let kind = &self.room.children[rule].hold.kind;
+        let child = name(claimed, rule, &object.key);
+        match self.writer.delete(kind, &family.resource, &object.key, &object.uid).await {
+            Ok(()) => {
+                info!(controller = self.room.definition.name, child, why, "child deleted");
+                acted.wrote = true;
+            }
+            Err(error) => acted.fail(&child, "deleting", &error),
+        }
+    }
+
+    async fn apply(
+        &mut self,
+        claimed: &Claimed,
+        wanted: &Wanted,
+        present: Option<&Observed<'_>>,
+        why: Reason,
+        acted: &mut Acted,
+    ) {
+        let Some(family) = claimed.family(wanted.rule) else { return };
+        let kind = &self.room.children[wanted.rule].hold.kind;
+        let child = name(claimed, wanted.rule, &wanted.key);
+        let body = body(present.map(|present| present.uid), wanted);
+        let fought_over =
+            present.is_some() && self.memory.is_fought_over(wanted.rule, &wanted.key, wanted.hash);
+        let force = if fought_over { Force::No } else { Force::Yes };
+        if let Some(present) = present
+            && wanted.ownership == Ownership::Parent
+            && takeover::is_due(present.body, present.owned)
+            && let Err(error) = self.take_over(kind, &family.resource, wanted).await
+        {
+            // The object has changed under us, or is gone: the next visit sees it anew.
+            acted.changed |= error.is(404) || error.is(409) || error.is(422);
+            if !acted.changed {
+                acted.fail(&child, "taking over", &error);
+            }
+            return;
+        }
+        let mut answer = self.writer.apply(kind, &family.resource, &wanted.key, body.clone(), force).await;
+        if let Err(error) = &answer
+            && present.is_some()
+            && self.make_room(kind, &family.resource, wanted, error).await
+        {
+            answer = self.writer.apply(kind, &family.resource, &wanted.key, body, force).await;
+        }
+        match answer {
+            Ok(version) => {
+                match &why {
+                    Reason::Missing => info!(controller = self.room.definition.name, child, "child created"),
+                    Reason::Unseen => {
+                        acted.changes.push(child.clone());
+                        info!(
+                            controller = self.room.definition.name,
+                            child, "somebody else's object updated"
+                        );
+                    }
+                    Reason::Differs(differences) => {
+                        acted.changes.push(format!("{child}: {}", differences.places()));
+                        info!(controller = self.room.definition.name, child, %differences, "child updated");
+                    }
+                }
+                acted.wrote = true;
+                // What another writer has done since is not the server's doing.
+                if let Some(answer) = kind.get(&wanted.key).filter(|answer| answer.version == version) {
+                    let answer = observed_as(wanted.rule, &answer, Control::Ours);
+                    self.memory.children.applied(wanted, &answer);
+                }
+            }
+            Err(error) => {
+                acted.heed(&error);
+                let (verdict, summary) = verdict(&error);
+                acted.namespace_ends |= verdict == Verdict::NamespaceTerminating;
+                if matches!(verdict, Verdict::Replaced | Verdict::Stale) {
+                    acted.changed = true;
+                    return;
+                }
+                let summary = match (&verdict, &why) {
+                    // The server names the whole spec of a StatefulSet; what was to change is known here.
+                    (Verdict::Immutable { .. }, Reason::Differs(differences)) => {
+                        format!("{summary} (to be changed: {differences})")
+                    }
+                    _ => summary,
+                };
+                let mut failed = failed_as(&child, "applying", verdict, &summary);
+                if let Some(place) = self.place_of(wanted, &failed.field) {
+                    failed.message = format!("{place}: {}", failed.message);
+                }
+                if failed.sort == Sort::Refused {
+                    self.memory.note_refusal(wanted.rule, &wanted.key, failed.reason);
+                    self.memory.children.refused(wanted, present, &failed.message);
+                }
+                acted.failures.push(failed);
+            }
+        }
+    }
+
+    /// Makes ours what others wrote before by plain updates, so that a field that is dropped later really goes.
+    async fn take_over(&self, kind: &Kind, resource: &Resource, wanted: &Wanted) -> Result<(), Error> {
+        let Some(live) = self.writer.read_text(resource, &wanted.key).await? else { return Ok(()) };
+        let live: Value = serde_json::from_str(&live)?;
+        match takeover::patch(&live, &wanted.body, &self.room.cluster.managers.objects) {
+            Some(patch) => self.writer.json_patch(kind, resource, &wanted.key, &patch).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the items of a list that leave no room for ours. Tells whether there were any.
+    async fn make_room(&self, kind: &Kind, resource: &Resource, wanted: &Wanted, refusal: &Error) -> bool {
+        let Error::Refused(status) = refusal else { return false };
+        let mut causes = status.details.causes.iter();
+        let Some(twice) = causes.find(|cause| cause.reason == "FieldValueDuplicate") else { return false };
+        let Ok(Some(live)) = self.writer.read_text(resource, &wanted.key).await else { return false };
+        let Ok(live) = serde_json::from_str::<Value>(&live) else { return false };
+        let manager = &self.room.cluster.managers.objects;
+        match takeover::evict(&live, &wanted.body, &twice.field, manager) {
+            Some(patch) => self.writer.json_patch(kind, resource, &wanted.key, &patch).await.is_ok(),
+            None => false,
+        }
+    }
+
+    /// Where the author wrote what the server means, or else the child.
+    fn place_of(&self, wanted: &Wanted, field: &str) -> Option<Place> {
+        let child = wanted.place.as_ref()?;
+        let origin = self.origins.iter().find(|origin| origin.place_of(&[]) == *child);
+        let steps = path_steps(field);
+        let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+        origin.map(|origin| origin.place_of(&steps)).or_else(|| Some(child.clone()))
+    }
+
+    /// Whether applying would make another object of it. The server is asked, since only it knows its defaults.
+    async fn would_differ(
+        &mut self,
+        claimed: &Claimed,
+        wanted: &Wanted,
+        present: &Observed<'_>,
+    ) -> Result<bool, Error> {
+        let Some(family) = claimed.family(wanted.rule) else { return Ok(false) };
+        let body = body(Some(present.uid), wanted);
+        match self.writer.dry_run(&family.resource, &wanted.key, body).await {
+            Ok(answer) => Ok(self.memory.children.probed(wanted, present, &answer) == Probed::Differs),
+            // The change cannot be made in place: that is what recreating is for. Any other refusal, an overloaded
+            // server's too, would be met by the new object as well.
+            Err(error) => match verdict(&error).0 {
+                Verdict::Immutable { .. } => Ok(true),
+                _ => Err(error),
+            },
+        }
+    }
+}
+
+/// What is sent: with the live object's uid, so that an object of the same name is never taken for it.
+fn body(uid: Option<&str>, wanted: &Wanted) -> Vec<u8> {
+    let Some(uid) = uid else { return serde_json::to_vec(&wanted.body).expect("JSON is printed") };
+    let mut body = wanted.body.clone();
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("uid".into(), Value::from(uid));
+    }
+    serde_json::to_vec(&body).expect("JSON is printed")
+}
+
+/// A child as people know it: `StatefulSet shop/db`.
+fn name(claimed: &Claimed, rule: usize, key: &Key) -> String {
+    claimed
+        .family(rule)
+        .map_or_else(|| key.to_string(), |family| format!("{} {key}", family.resource.gvk.kind))
+}
+
+/// The steps of `.spec.containers[0].image`, as far as they are names and indices.
+pub(super) fn path_steps(field: &str) -> Vec<String> {
+    let mut steps = Vec::new();
+    for part in field.trim_start_matches('.').split('.') {
+        let (name, rest) = part.split_once('[').map_or((part, ""), |(name, rest)| (name, rest));
+        if !name.is_empty() {
+            steps.push(name.to_string());
+        }
+        for index in rest.split('[').filter(|index| !index.is_empty()) {
+            match index.trim_end_matches(']').parse::<usize>() {
+                Ok(index) => steps.push(index.to_string()),
+                Err(_) => return steps,
+            }
+        }
+    }
+    steps
+}
