@@ -4,3 +4,4 @@
 
 pub(crate) mod case;
 pub(crate) mod difference;
+pub(crate) mod test;

@@ -5,6 +5,8 @@ use std::io::{IsTerminal, stderr};
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
+use crate::cli::paint;
+
 #[derive(Args)]
 #[command(next_help_heading = "Log")]
 pub(super) struct Flags {
@@ -30,7 +32,9 @@ impl Flags {
         let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
         match self.log_format {
             Format::Json => log.json().init(),
-            Format::Text => log.with_ansi(stderr().is_terminal() && !no_color()).with_target(false).init(),
+            Format::Text => {
+                log.with_ansi(stderr().is_terminal() && !paint::no_color()).with_target(false).init()
+            }
         }
     }
 }
@@ -44,9 +48,4 @@ fn with_quiet_crates(level: &str) -> String {
 fn filter(text: &str) -> Result<String, String> {
     let whole = with_quiet_crates(text);
     EnvFilter::try_new(&whole).map(|_| text.to_string()).map_err(|error| error.to_string())
-}
-
-/// <https://no-color.org>: set to anything but the empty text.
-fn no_color() -> bool {
-    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }

@@ -4,6 +4,7 @@
 //! not be asked.
 
 mod log;
+mod paint;
 mod render;
 mod run;
 mod serve;
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::cli::paint::Colour;
 use crate::problem::Problem;
 
 #[derive(Parser)]
@@ -99,7 +101,9 @@ fn told_once(error: &anyhow::Error) -> String {
 
 /// Shows a problem to a person.
 fn show(problem: &Problem) {
-    eprintln!("{}", problem.page());
+    let page = problem.page();
+    let (headline, rest) = page.split_at(page.find('\n').unwrap_or(page.len()));
+    eprintln!("{}{rest}", paint::on_stderr(Colour::Place, headline));
 }
 
 #[cfg(test)]

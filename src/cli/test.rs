@@ -1,11 +1,14 @@
 //! `syncwright test`: runs all cases and prints what differs.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::author::case::{self, Accept, Verdict};
+use crate::author::case::{self, Accept, Case, Verdict};
+use crate::author::test::{self, Results};
+use crate::cli::paint::{self, Colour};
 use crate::cli::{Ended, show};
 use crate::hook::local::Shelf;
 
@@ -19,9 +22,15 @@ pub(super) struct Flags {
     /// Write what a case gets as what it expects, where the two differ
     #[arg(long)]
     accept: bool,
-    /// Only cases with this text in `<hook>/<case>/<call>`; with `*` it must match the whole
+    /// Only cases with this text in `<hook>/<case>/<call>`; with `*` it must match the whole; may be given several times
     #[arg(long, value_name = "PATTERN")]
-    only: Option<String>,
+    only: Vec<String>,
+    /// Also write the results as JUnit's XML; `-` is stdout, in place of the text
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Also write the results as JSON; `-` is stdout, in place of the text
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 const AFTER_HELP: &str = "\
@@ -34,60 +43,91 @@ Without `now` it is 2026-01-01T00:00:00Z; `entropy` is any text and seeds random
 Examples:
   syncwright test --only mysql/
   syncwright test --only '*/sync' --accept
+  syncwright test --junit report.xml
 
 Exit codes: 0 all passed, 1 a case failed, 2 there was nothing to run";
 
 pub(super) fn run(flags: Flags) -> Result<Ended> {
+    let shelf = Shelf::open(&flags.hooks);
+    let cases = meant(&flags)?;
+    if cases.is_empty() && shelf.state().hooks.iter().all(|hook| hook.rejected.is_none()) {
+        let folder = flags.hooks.display();
+        bail!("there is no case below `{folder}`; hint: a case is a folder `<hook>/cases/<case>/`");
+    }
+    let accept = if flags.accept { Accept::Yes } else { Accept::No };
+    let results = test::run(&cases, &shelf, accept)
+        .map_err(|unreadable| anyhow::Error::from(unreadable.cause).context(unreadable.case))?;
+    write_reports(&flags, &results)?;
+    if ![&flags.json, &flags.junit].into_iter().flatten().any(|file| is_stdout(file)) {
+        results.problems.iter().for_each(show);
+        print_text(&results);
+    }
+    Ok(if results.are_good() { Ended::Well } else { Ended::AtFault })
+}
+
+/// The cases that were asked for.
+fn meant(flags: &Flags) -> Result<Vec<Case>> {
     let folder = flags.hooks.display();
     let mut cases =
         case::find(&flags.hooks).with_context(|| format!("hooks folder `{folder}` cannot be read"))?;
     let all = cases.len();
-    cases.retain(|case| flags.only.as_ref().is_none_or(|pattern| case.is_meant(pattern)));
-    if let (true, Some(pattern)) = (cases.is_empty() && all > 0, &flags.only) {
-        bail!("none of the {all} cases below `{folder}` matches `{pattern}`");
+    if flags.only.is_empty() {
+        return Ok(cases);
     }
-    let shelf = Shelf::open(&flags.hooks);
-    let broken = show_broken(&shelf);
-    if cases.is_empty() && !broken {
-        bail!("there is no case below `{folder}`; hint: a case is a folder `<hook>/cases/<case>/`");
+    cases.retain(|case| flags.only.iter().any(|pattern| case.is_meant(pattern)));
+    if cases.is_empty() && all > 0 {
+        bail!("none of the {all} cases below `{folder}` matches `{}`", flags.only.join("` or `"));
     }
-    let accept = if flags.accept { Accept::Yes } else { Accept::No };
-    let (mut passed, mut accepted, mut failed) = (0, 0, 0);
-    for case in &cases {
-        match case.run(&shelf, accept).with_context(|| case.name.clone())? {
-            Verdict::Passed => passed += 1,
-            Verdict::Accepted(file) => {
-                accepted += 1;
-                println!("wrote {}", file.display());
-            }
+    Ok(cases)
+}
+
+fn write_reports(flags: &Flags, results: &Results) -> Result<()> {
+    if let Some(file) = &flags.json {
+        write_report(file, &format!("{:#}\n", results.json()))?;
+    }
+    if let Some(file) = &flags.junit {
+        write_report(file, &results.junit())?;
+    }
+    Ok(())
+}
+
+fn write_report(file: &Path, report: &str) -> Result<()> {
+    if is_stdout(file) {
+        print!("{report}");
+        return Ok(());
+    }
+    fs::write(file, report).with_context(|| format!("`{}` cannot be written", file.display()))
+}
+
+fn is_stdout(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+fn print_text(results: &Results) {
+    for outcome in &results.outcomes {
+        match &outcome.verdict {
+            Verdict::Passed => {}
+            Verdict::Accepted(file) => println!("wrote {}", file.display()),
             Verdict::Failed(lines) => {
-                failed += 1;
-                println!("FAILED {}", case.name);
+                let failed = paint::on_stdout(Colour::Bad, "FAILED");
+                println!("{failed} {}/{}", outcome.hook, outcome.case);
                 lines.iter().for_each(|line| println!("  {line}"));
             }
         }
     }
-    println!("{}", summary(passed, accepted, failed));
-    Ok(if failed > 0 || broken { Ended::AtFault } else { Ended::Well })
+    println!("{}", summary(results));
 }
 
-/// Shows why hooks do not compile; their cases say only that they don't.
-fn show_broken(shelf: &Shelf) -> bool {
-    let state = shelf.state();
-    let rejected = state.hooks.iter().flat_map(|hook| &hook.rejected).flat_map(|rejected| &rejected.problems);
-    let mut problems: Vec<_> = rejected.chain(&state.unreadable).collect();
-    // A broken file that several hooks include is one problem.
-    problems.dedup();
-    problems.iter().for_each(|problem| show(problem));
-    !problems.is_empty()
-}
-
-fn summary(passed: usize, accepted: usize, failed: usize) -> String {
-    let counts = [(passed, "passed"), (accepted, "accepted"), (failed, "failed")];
+fn summary(results: &Results) -> String {
+    let counts = [
+        (results.count(|verdict| matches!(verdict, Verdict::Passed)), "passed", Colour::Good),
+        (results.count(|verdict| matches!(verdict, Verdict::Accepted(_))), "accepted", Colour::Good),
+        (results.count(|verdict| matches!(verdict, Verdict::Failed(_))), "failed", Colour::Bad),
+    ];
     let parts: Vec<String> = counts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
+        .into_iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, what, colour)| paint::on_stdout(colour, &format!("{count} {what}")))
         .collect();
     if parts.is_empty() { "no case was run".into() } else { parts.join(", ") }
 }

@@ -1,148 +1,11 @@
-//! `syncwright render` and `syncwright test` as an author meets them: files, a command, what is printed.
+//! `syncwright test`.
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use serde_json::{Value, json};
-use tempfile::TempDir;
+use serde_json::Value;
 
-const SYNC: &str = "\
-status:
-  phase: {{ parent.spec.phase }}
-  now: {{ now }}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: {{ parent.metadata.name }}}
-data: {text: \"{{ parent.spec.text | default('') }}\"}
-";
-const PARENT: &str = "apiVersion: v1\nkind: A\nmetadata: {name: x}\nspec: {phase: Running}\n";
-const ANSWER: &str = "\
-status:
-  phase: Running
-  now: \"2026-01-01T00:00:00Z\"
-children:
-- apiVersion: v1
-  kind: ConfigMap
-  metadata:
-    name: x
-  data:
-    text: \"\"
-";
-
-/// What a command printed, and how it ended.
-#[derive(Debug, PartialEq, Eq)]
-struct Said {
-    code: i32,
-    out: String,
-    err: String,
-}
-
-fn folder(files: &[(&str, &str)]) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for (path, text) in files {
-        let path = folder.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    folder
-}
-
-fn syncwright(folder: &Path, arguments: &[&str]) -> Said {
-    let output = Command::new(env!("CARGO_BIN_EXE_syncwright"))
-        .args(arguments)
-        .current_dir(folder)
-        .env_remove("SYNCWRIGHT_HOOKS")
-        .env_remove("SYNCWRIGHT_LOG_LEVEL")
-        .output()
-        .expect("the program starts");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it prints text");
-    Said { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
-}
-
-#[track_caller]
-fn says(said: &Said, code: i32, out: &str, err: &str) {
-    assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (code, out, err));
-}
-
-#[test]
-fn render_prints_the_answer() {
-    let folder = folder(&[("hooks/a/sync.yaml", SYNC), ("parent.yaml", PARENT)]);
-    let now = ["--now", "2026-01-01T00:00:00Z"];
-    let said = syncwright(
-        folder.path(),
-        &[&["render", "a", "sync", "parent.yaml", "-o", "yaml"], &now[..]].concat(),
-    );
-    says(&said, 0, ANSWER, "");
-    let said = syncwright(folder.path(), &[&["render", "a", "sync", "parent.yaml"], &now[..]].concat());
-    let child =
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"text": ""}});
-    let expected =
-        json!({"status": {"phase": "Running", "now": "2026-01-01T00:00:00Z"}, "children": [child]});
-    assert_eq!(serde_json::from_str::<Value>(&said.out).unwrap(), expected);
-}
-
-#[test]
-fn render_shows_a_templates_fault_as_a_page() {
-    let folder = folder(&[
-        ("hooks/a/sync.yaml", "status: {phase: {{ parent.spec.phase }}}\n"),
-        ("p.yaml", "parent: {}\n"),
-    ]);
-    let said = syncwright(folder.path(), &["render", "a", "sync", "p.yaml"]);
-    assert_eq!((said.code, said.out.as_str()), (1, ""));
-    let line = "\n 1 | status: {phase: {{ parent.spec.phase }}}\n   |                    ^";
-    assert!(said.err.starts_with("hooks/a/sync.yaml:1:20: ") && said.err.contains(line), "{}", said.err);
-}
-
-#[test]
-fn render_shows_where_a_request_is_none() {
-    let folder = folder(&[("hooks/a/sync.yaml", SYNC), ("p.yaml", "parent: {}\nparent: {}\n")]);
-    let said = syncwright(folder.path(), &["render", "a", "sync", "p.yaml"]);
-    assert_eq!(said.code, 1);
-    assert!(said.err.starts_with("p.yaml:2:1: "), "{}", said.err);
-}
-
-#[test]
-fn render_shows_why_a_hook_does_not_compile() {
-    let folder = folder(&[("hooks/a/sync.yaml", "a: 1\n{% if %}\n"), ("p.yaml", PARENT)]);
-    let said = syncwright(folder.path(), &["render", "a", "sync", "p.yaml"]);
-    assert_eq!(said.code, 1);
-    assert!(said.err.starts_with("hooks/a/sync.yaml:2:"), "{}", said.err);
-}
-
-#[test]
-fn what_cannot_be_asked_ends_with_2() {
-    let folder = folder(&[("hooks/mysql/sync.yaml", SYNC), ("p.yaml", PARENT)]);
-    let said = |arguments: &[&str]| syncwright(folder.path(), arguments);
-    says(
-        &said(&["render", "mysq", "sync", "p.yaml"]),
-        2,
-        "",
-        "error: no hook `mysq`; expected: `mysql`; hint: did you mean `mysql`?\n",
-    );
-    says(
-        &said(&["render", "mysql", "sync", "q.yaml"]),
-        2,
-        "",
-        "error: `q.yaml` cannot be read: No such file or directory (os error 2)\n",
-    );
-    says(
-        &said(&["render", "mysql", "sync", "p.yaml", "--hooks", "x"]),
-        2,
-        "",
-        "error: there is no hooks folder `x`; hint: name it with --hooks\n",
-    );
-    says(
-        &said(&["test"]),
-        2,
-        "",
-        "error: there is no case below `hooks`; hint: a case is a folder `<hook>/cases/<case>/`\n",
-    );
-    assert_eq!(said(&["serve", "--listen", "nowhere"]).code, 2);
-    assert_eq!(said(&["rendr"]).code, 2);
-    assert_eq!(said(&["test", "--log-level", "a=b=c"]).code, 2);
-}
+use crate::{ANSWER, PARENT, SYNC, folder, says, syncwright};
 
 #[test]
 fn cases_that_get_what_they_expect_pass() {
@@ -269,11 +132,71 @@ fn only_some_cases_can_be_run() {
 }
 
 #[test]
-fn the_version_says_what_decides_behaviour() {
-    let folder = folder(&[]);
-    let said = syncwright(folder.path(), &["--version"]);
-    assert_eq!(said.code, 0);
-    let start = concat!("syncwright ", env!("CARGO_PKG_VERSION"), " (");
-    assert!(said.out.starts_with(start), "{}", said.out);
-    assert!(said.out.contains("time zones 20") && said.out.contains("kube "), "{}", said.out);
+fn several_patterns_pick_what_any_of_them_means() {
+    let folder = folder(&[
+        ("hooks/a/sync.yaml", SYNC),
+        ("hooks/a/cases/one/sync.request.yaml", PARENT),
+        ("hooks/a/cases/one/sync.response.yaml", ANSWER),
+        ("hooks/a/cases/three/sync.request.yaml", PARENT),
+        ("hooks/a/cases/two/sync.request.yaml", PARENT),
+        ("hooks/a/cases/two/sync.response.yaml", ANSWER),
+    ]);
+    let said = syncwright(folder.path(), &["test", "--only", "one", "--only", "a/two"]);
+    says(&said, 0, "2 passed\n", "");
+    let said = syncwright(folder.path(), &["test", "--only", "four", "--only", "five"]);
+    says(&said, 2, "", "error: none of the 3 cases below `hooks` matches `four` or `five`\n");
+}
+
+#[test]
+fn reports_are_written_beside_the_text_or_in_its_place() {
+    let folder = folder(&[
+        ("hooks/a/sync.yaml", SYNC),
+        ("hooks/a/cases/one/sync.request.yaml", PARENT),
+        ("hooks/a/cases/one/sync.response.yaml", &ANSWER.replace("Running", "Pending")),
+        ("hooks/b/sync.yaml", "{% if %}\n"),
+    ]);
+    let said = syncwright(folder.path(), &["test", "--junit", "report.xml", "--json", "report.json"]);
+    assert_eq!(said.code, 1);
+    assert!(said.out.starts_with("FAILED a/one/sync\n"), "{}", said.out);
+    let xml = fs::read_to_string(folder.path().join("report.xml")).unwrap();
+    let failure = "<failure message=\"status.phase: expected &quot;Pending&quot;, got &quot;Running&quot;\">";
+    assert!(xml.contains(failure), "{xml}");
+    assert!(xml.contains("<testcase classname=\"compile\" name=\"hooks/b/sync.yaml\">"), "{xml}");
+    let written = fs::read_to_string(folder.path().join("report.json")).unwrap();
+    let report: Value = serde_json::from_str(&written).unwrap();
+    assert_eq!((&report["failed"], &report["cases"][0]["verdict"]), (&1.into(), &"failed".into()));
+    assert_eq!(report["problems"][0]["place"]["file"], "hooks/b/sync.yaml");
+
+    let said = syncwright(folder.path(), &["test", "--json", "-"]);
+    assert_eq!((said.code, said.err.as_str()), (1, ""));
+    assert_eq!(serde_json::from_str::<Value>(&said.out).unwrap()["failed"], 1);
+    let said = syncwright(folder.path(), &["test", "--junit", "nowhere/report.xml"]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.starts_with("error: `nowhere/report.xml` cannot be written"), "{}", said.err);
+}
+
+/// The shipped hooks in under a second in all, and hundreds of cases a second, also in a debug build.
+#[test]
+fn many_cases_are_run_in_a_short_time() {
+    let folder = folder(&[("hooks/a/sync.yaml", SYNC)]);
+    for number in 0..1000 {
+        let case = folder.path().join(format!("hooks/a/cases/{number}"));
+        fs::create_dir_all(&case).unwrap();
+        fs::write(case.join("sync.request.yaml"), PARENT).unwrap();
+        fs::write(case.join("sync.response.yaml"), ANSWER).unwrap();
+    }
+    let said = syncwright(folder.path(), &["test", "--json", "-"]);
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(report["passed"], 1000);
+    let seconds = report["seconds"].as_f64().unwrap();
+    assert!(seconds < 2.0, "1000 cases took {seconds} s");
+}
+
+#[test]
+fn the_shipped_hooks_pass_in_under_a_second() {
+    let said = syncwright(Path::new(env!("CARGO_MANIFEST_DIR")), &["test", "--json", "-"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{}", said.out);
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    let seconds = report["seconds"].as_f64().unwrap();
+    assert!(seconds < 1.0, "the shipped hooks' cases took {seconds} s");
 }
