@@ -47,6 +47,17 @@ pub(crate) struct Object {
     pub owned: Option<Arc<str>>,
     /// `fieldsV1` of our manager's apply entry on the status subresource.
     pub owned_status: Option<Arc<str>>,
+    /// What plain updates under our manager's name still own.
+    pub updated: Updated,
+}
+
+/// What Metacontroller's plain updates own under the name by which we apply. An apply removes nothing of that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Updated {
+    /// Fields of the object, more than the finalizers and owner references that we write by plain updates too.
+    pub object: bool,
+    /// Fields of its status.
+    pub status: bool,
 }
 
 /// A resource version. The API server's are ordered integers; any other text is only ever equal or not.
@@ -167,6 +178,7 @@ impl Object {
             body: None,
             owned: None,
             owned_status: None,
+            updated: Updated::default(),
         };
         if let Some(managed) = metadata.managed_fields {
             object.take_ownership(managed, type_meta.0, managers)?;
@@ -196,6 +208,10 @@ impl Object {
                 Some("status") if manager == managers.status && applied => {
                     self.owned_status = Some(shared(fields.get()));
                 }
+                None | Some("") if manager == managers.objects => {
+                    self.updated.object |= is_more_than_bookkeeping(fields.get());
+                }
+                Some("status") if manager == managers.objects => self.updated.status = true,
                 _ => {}
             }
         }
@@ -287,6 +303,20 @@ fn without_owner_references(fields: &str) -> Cow<'_, str> {
     Cow::Owned(tree.to_string())
 }
 
+/// Whether a record names more than what is written by plain updates here as well.
+fn is_more_than_bookkeeping(fields: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Record<'a> {
+        #[serde(borrow, rename = "f:metadata", default)]
+        metadata: BTreeMap<&'a str, serde::de::IgnoredAny>,
+        #[serde(borrow, flatten)]
+        others: BTreeMap<&'a str, serde::de::IgnoredAny>,
+    }
+    let Ok(Record { metadata, others }) = serde_json::from_str(fields) else { return true };
+    let known = |member: &&str| matches!(*member, "." | "f:finalizers" | "f:ownerReferences");
+    !others.is_empty() || !metadata.keys().all(known)
+}
+
 /// One copy of each distinct text for the whole process.
 fn shared(text: &str) -> Arc<str> {
     static TEXTS: OnceLock<Mutex<HashSet<Arc<str>>>> = OnceLock::new();
@@ -349,6 +379,24 @@ mod tests {
             object.owned.as_deref(),
             Some(r#"{"f:data":{"f:x":{}},"f:metadata":{"f:labels":{"f:a":{}}}}"#)
         );
+    }
+
+    #[test]
+    fn what_plain_updates_of_our_name_own_is_noticed_but_for_what_we_write_so_ourselves() {
+        let updated = |subresource: &str, fields: &str| {
+            let text = format!(
+                r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a","managedFields":[
+                {{"manager":"metacontroller","operation":"Update","apiVersion":"v1"{subresource},"fieldsV1":{fields}}}]}}}}"#
+            );
+            let updated = Object::read(&text, ("v1", "ConfigMap"), &managers()).expect("readable").updated;
+            (updated.object, updated.status)
+        };
+        assert_eq!(updated("", r#"{"f:data":{"f:x":{}}}"#), (true, false));
+        assert_eq!(updated("", r#"{"f:metadata":{"f:labels":{"f:x":{}}}}"#), (true, false));
+        let ours = r#"{"f:metadata":{"f:finalizers":{".":{}},"f:ownerReferences":{"k:{\"uid\":\"1\"}":{}}}}"#;
+        assert_eq!(updated("", ours), (false, false));
+        assert_eq!(updated(r#","subresource":"status""#, r#"{"f:status":{"f:x":{}}}"#), (false, true));
+        assert_eq!(updated(r#","subresource":"scale""#, r#"{"f:spec":{"f:replicas":{}}}"#), (false, false));
     }
 
     #[test]

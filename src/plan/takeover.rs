@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use crate::plan::desired::LAST_APPLIED;
 
-/// Whether an object is to be taken over before it is applied: nothing in it is recorded as ours, or Metacontroller left
-/// its record of what it applied.
-pub(crate) fn is_due(body: &str, owned: Option<&str>) -> bool {
-    owned.is_none() || body.contains(LAST_APPLIED[0])
+/// Whether an object is to be taken over before it is applied: nothing in it is recorded as ours, Metacontroller left
+/// its record of what it applied, or plain updates of its own (`updated`) own fields beside what it applied later.
+pub(crate) fn is_due(body: &str, owned: Option<&str>, updated: bool) -> bool {
+    owned.is_none() || updated || body.contains(LAST_APPLIED[0])
 }
 
 /// The JSON patch that makes `manager` the owner of what it is about to apply.
@@ -22,6 +22,29 @@ pub(crate) fn patch(live: &Value, wanted: &Map<String, Value>, manager: &str) ->
     let record = last_applied(live.get("metadata")?);
     let wishes: Vec<&Map<String, Value>> = [Some(wanted), record.as_ref()].into_iter().flatten().collect();
     patch_for(&wishes, live, wanted, manager)
+}
+
+/// The JSON patch that makes `applier` the owner of the whole status that `updater` has written by plain updates: a hook
+/// states a status as a whole, so what its next answer lacks is to go. `None` when there is nothing to take.
+pub(crate) fn status_patch(live: &Value, api_version: &str, updater: &str, applier: &str) -> Option<Value> {
+    let metadata = live.get("metadata")?;
+    let entries = metadata.get("managedFields").and_then(Value::as_array)?;
+    let is_status = |entry: &Value| entry["subresource"] == "status" && entry["apiVersion"] == api_version;
+    let updated = |entry: &Value| entry["manager"] == updater && entry["operation"] == "Update";
+    let applied = |entry: &Value| entry["manager"] == applier && entry["operation"] == "Apply";
+    let (taken, mut rest): (Vec<&Value>, Vec<&Value>) =
+        entries.iter().partition(|entry| is_status(entry) && (updated(entry) || applied(entry)));
+    let mut ours = taken.iter().find(|entry| updated(entry)).map(|entry| (*entry).clone())?;
+    let mut record = Map::new();
+    for fields in taken.iter().filter_map(|entry| entry.get("fieldsV1")?.as_object()) {
+        join(&mut record, fields);
+    }
+    (ours["manager"], ours["operation"], ours["fieldsV1"]) = (applier.into(), "Apply".into(), record.into());
+    rest.push(&ours);
+    Some(json!([
+        { "op": "replace", "path": "/metadata/resourceVersion", "value": metadata.get("resourceVersion")? },
+        { "op": "replace", "path": "/metadata/managedFields", "value": rest },
+    ]))
 }
 
 /// The JSON patch that makes `manager` the owner of every item of the list in which `field` was refused, so that an apply
@@ -102,13 +125,14 @@ fn share_out(entries: &[Value], wishes: &[&Map<String, Value>], taker: Taker) ->
             (Some(fields), Relation::Update) => {
                 let mut share = Map::new();
                 wishes.iter().for_each(|wish| join(&mut share, &common(fields, wish)));
-                taken |= !share.is_empty();
+                // What Metacontroller owned under our name and never wanted are the server's defaults: nobody's.
+                let nobodys = entry["manager"] == taker.manager;
+                taken |= nobodys || !share.is_empty();
                 if ours.get("time").is_none() {
                     ours["time"] = entry["time"].clone();
                 }
-                // What Metacontroller owned under our name and never wanted are the server's defaults: nobody's.
                 let left = without(fields, &share);
-                if !left.is_empty() && entry["manager"] != taker.manager {
+                if !left.is_empty() && !nobodys {
                     let mut entry = entry.clone();
                     entry["fieldsV1"] = left.into();
                     rest.push(entry);
@@ -443,9 +467,48 @@ mod tests {
     }
 
     #[test]
+    fn updates_under_our_name_end_where_we_apply_too() {
+        let mut live = left_by_metacontroller();
+        live["metadata"].as_object_mut().unwrap().remove("annotations");
+        let applied = json!({
+            "manager": "metacontroller", "operation": "Apply", "apiVersion": "v1", "time": "t3",
+            "fieldsType": "FieldsV1", "fieldsV1": { "f:data": { "f:kept": {}, "f:dropped": {} } },
+        });
+        live["metadata"]["managedFields"].as_array_mut().unwrap().push(applied);
+        let patch = patch(&live, &wanted(json!({ "kept": "1" })), "metacontroller").unwrap();
+        let managers = patch[1]["value"].as_array().unwrap();
+        let updates: Vec<&Value> = managers.iter().filter(|entry| entry["operation"] == "Update").collect();
+        assert_eq!(updates.len(), 1, "{patch}");
+        assert_eq!(updates[0]["manager"], "kubectl-edit");
+        let applied = managers.iter().find(|entry| entry["operation"] == "Apply").unwrap();
+        assert_eq!(applied["fieldsV1"]["f:data"]["f:dropped"], json!({}), "seen as dropped by the apply");
+    }
+
+    #[test]
+    fn status_that_metacontroller_wrote_becomes_ours_as_a_whole() {
+        let entry = |manager: &str, operation: &str, fields: Value| {
+            json!({
+                "manager": manager, "operation": operation, "apiVersion": "v1", "time": "t",
+                "fieldsType": "FieldsV1", "fieldsV1": { "f:status": fields }, "subresource": "status",
+            })
+        };
+        let theirs = entry("metacontroller", "Update", json!({ "f:old": {}, "f:phase": {} }));
+        let others = entry("kubectl", "Update", json!({ "f:other": {} }));
+        let ours = entry("ours", "Apply", json!({ "f:phase": {}, "f:new": {} }));
+        let live =
+            |entries: &[&Value]| json!({"metadata": {"resourceVersion": "7", "managedFields": entries}});
+        let patch = |live: &Value| status_patch(live, "v1", "metacontroller", "ours");
+        let joined = entry("ours", "Apply", json!({ "f:old": {}, "f:phase": {}, "f:new": {} }));
+        assert_eq!(patch(&live(&[&theirs, &others, &ours])).unwrap()[1]["value"], json!([others, joined]));
+        assert_eq!(patch(&live(&[&others, &ours])), None);
+        assert_eq!(status_patch(&live(&[&theirs]), "v2", "metacontroller", "ours"), None);
+    }
+
+    #[test]
     fn takeover_is_due_at_first_contact_and_while_metacontrollers_record_is_there() {
-        assert!(is_due("{}", None));
-        assert!(!is_due("{}", Some("{}")));
-        assert!(is_due(&left_by_metacontroller().to_string(), Some("{}")));
+        assert!(is_due("{}", None, false));
+        assert!(!is_due("{}", Some("{}"), false));
+        assert!(is_due("{}", Some("{}"), true));
+        assert!(is_due(&left_by_metacontroller().to_string(), Some("{}"), false));
     }
 }

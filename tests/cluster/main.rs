@@ -16,4 +16,5 @@ mod related;
 mod status;
 mod strategies;
 mod support;
+mod takeover;
 mod timing;

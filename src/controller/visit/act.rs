@@ -186,6 +186,7 @@ pub(super) fn observed_as<'a>(rule: usize, object: &'a Object, control: Control<
         deleting: object.deleting,
         control,
         owned: object.owned.as_deref(),
+        updated: object.updated.object,
         body: object.body.as_ref().map_or(UNSEEN, |body| body.get()),
     }
 }

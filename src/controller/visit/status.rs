@@ -20,6 +20,7 @@ use crate::object::name::Gvk;
 use crate::plan::desired::hash_value;
 use crate::plan::difference::difference;
 use crate::plan::refusal::Verdict;
+use crate::plan::takeover;
 
 /// The condition by which the controller itself speaks on a parent. Hooks cannot set it.
 pub(crate) const SYNCED: &str = "Synced";
@@ -137,6 +138,9 @@ pub(crate) async fn write(
         if let Some(pause) = memory.status_writes.pause(timeless) {
             return Ok(Outcome::Later(pause));
         }
+        if parent.updated.status {
+            take_over(room, writer, parent).await?;
+        }
         let mut sent = wanted.clone();
         sent.insert("metadata".into(), metadata(parent));
         let body = serde_json::to_vec(&sent).expect("JSON is printed");
@@ -162,6 +166,19 @@ pub(crate) async fn write(
                 learn(room, memory, &said, path, verdict(&error).1);
             }
         }
+    }
+}
+
+/// Makes ours what Metacontroller has written of the status, so that a field that the hook drops really goes.
+async fn take_over(room: &Room, writer: &Writer<'_>, parent: &Object) -> Result<(), Error> {
+    let resource = &room.parent_resource;
+    let Some(live) = writer.read_text(resource, &parent.key).await? else { return Ok(()) };
+    let live: Value = serde_json::from_str(&live)?;
+    let managers = &room.cluster.managers;
+    let api_version = resource.gvk.api_version();
+    match takeover::status_patch(&live, &api_version, &managers.objects, &managers.status) {
+        Some(patch) => writer.json_patch(&room.parents, resource, &parent.key, &patch).await,
+        None => Ok(()),
     }
 }
 

@@ -125,7 +125,7 @@ impl Visit<'_> {
         let force = if fought_over { Force::No } else { Force::Yes };
         if let Some(present) = present
             && wanted.ownership == Ownership::Parent
-            && takeover::is_due(present.body, present.owned)
+            && takeover::is_due(present.body, present.owned, present.updated)
             && let Err(error) = self.take_over(kind, &family.resource, wanted).await
         {
             // The object has changed under us, or is gone: the next visit sees it anew.

@@ -27,6 +27,8 @@ pub(crate) struct Observed<'a> {
     pub control: Control<'a>,
     /// `fieldsV1` of our manager's apply entry, in the version of the rule.
     pub owned: Option<&'a str>,
+    /// Whether plain updates under our manager's name own fields of it as well.
+    pub updated: bool,
     /// Its JSON, without `managedFields`; `UNSEEN` where only its head is kept.
     pub body: &'a str,
 }

@@ -72,6 +72,7 @@ impl Live {
             deleting: self.deleting,
             control: self.control,
             owned: self.owned.as_deref(),
+            updated: false,
             body,
         }
     }

@@ -4,4 +4,5 @@ pub mod controller;
 pub mod hook;
 pub mod lab;
 pub mod objects;
+pub mod peer;
 pub mod tls;
