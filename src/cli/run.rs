@@ -84,7 +84,8 @@ async fn control(flags: Flags) -> Result<Ended> {
     let cluster = Cluster::connect(flags.kubeconfig.as_deref(), managers, idle)
         .await
         .context("connecting to the cluster")?;
-    let cluster_definitions = source::follow_cluster(&cluster, flags.target_label_selector.clone());
+    let cluster_definitions =
+        source::follow_cluster(source::Holds::of(&cluster), flags.target_label_selector.clone());
     let definitions = match file {
         Some((path, first)) => source::join(source::follow_file(path, first), cluster_definitions),
         None => cluster_definitions,

@@ -264,6 +264,11 @@ impl Kind {
         self.store().all().cloned().collect()
     }
 
+    /// How many objects there are.
+    pub(crate) fn count(&self) -> usize {
+        self.store().all().count()
+    }
+
     /// The objects that `test` picks.
     pub(crate) fn select(&self, test: impl Fn(&Object) -> bool) -> Vec<Arc<Object>> {
         self.store().all().filter(|object| test(object)).cloned().collect()

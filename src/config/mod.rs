@@ -22,7 +22,8 @@ use crate::object::validity;
 use crate::problem::{Place, Problem, nearest, shown};
 use crate::template::yaml;
 
-const API_VERSION: &str = "metacontroller.k8s.io/v1alpha1";
+/// What definitions are written in.
+pub(crate) const API_VERSION: &str = "metacontroller.k8s.io/v1alpha1";
 
 /// Where a definition comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! One definition at work: it is started, its parents are visited, it is stopped.
 
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,11 +20,12 @@ use crate::controller::access::Access;
 use crate::controller::queue::{Next, Queue};
 use crate::controller::related::Related;
 use crate::controller::room::{ChildKind, Room};
+use crate::controller::selectors::Selectors;
 use crate::controller::visit;
 use crate::controller::waiting::Waiting;
 use crate::controller::wake::{ChildListener, Orphans, ParentListener};
 use crate::controller::{Hooks, Settings};
-use crate::hook::Hook;
+use crate::hook::{Changes, Hook};
 use crate::problem::Problem;
 
 /// A running definition. Dropping it without `stop` aborts its tasks.
@@ -60,8 +62,8 @@ impl Hosted {
         let ending = Arc::new(Ending { queue: queue.clone(), notify: tokio::sync::Notify::new() });
         let mut tasks = JoinSet::new();
         let number = next_number();
-        let changes =
-            reach.changes.clone().filter(|_| [&sync, &finalize, &customize].into_iter().any(is_local));
+        let own = [&sync, &finalize, &customize].into_iter().flatten().filter_map(Hook::built_in);
+        let changes = reach.changes.clone().and_then(|changes| OwnChanges::of(own, changes));
         let start =
             Start { number, cluster, recorder, sync, finalize, customize, queue, settings, changes, before };
         tasks.spawn(start.run(definition.clone(), ending.clone()));
@@ -107,13 +109,9 @@ struct Start {
     customize: Option<Hook>,
     queue: Arc<Queue>,
     settings: Settings,
-    changes: Option<watch::Receiver<u64>>,
+    changes: Option<OwnChanges>,
     /// The end of a definition of the same name.
     before: Option<JoinHandle<()>>,
-}
-
-fn is_local(hook: &Option<Hook>) -> bool {
-    matches!(hook, Some(Hook::Local { .. }))
 }
 
 impl Start {
@@ -178,6 +176,7 @@ impl Start {
     }
 
     fn room(self, definition: Arc<Definition>, parents: &Use, resource: Arc<Resource>) -> Room {
+        let selectors = Arc::<Selectors>::default();
         let hold = |rule: &ChildRule| {
             let (waiting, stated) = (Arc::<Waiting>::default(), Arc::<Waiting>::default());
             let listener = ChildListener {
@@ -193,6 +192,7 @@ impl Start {
                     Role::Composite if definition.spec.generate_selector => Orphans::ByUid,
                     Role::Composite => Orphans::BySelector,
                 },
+                selectors: selectors.clone(),
             };
             let owner =
                 Interest::ControlledBy { group: resource.gvk.group.clone(), kind: resource.gvk.kind.clone() };
@@ -292,14 +292,45 @@ async fn tell_of_child_kind(room: Arc<Room>, child: usize) {
     }
 }
 
-/// Wakes all parents when the built-in hooks answer anew.
-async fn follow_hooks(room: &Room, changes: Option<watch::Receiver<u64>>) {
+/// Wakes all parents when one of their own built-in hooks answers anew.
+async fn follow_hooks(room: &Room, changes: Option<OwnChanges>) {
     let Some(mut changes) = changes else { return std::future::pending().await };
-    while changes.changed().await.is_ok() {
+    while changes.next().await.is_some() {
         room.related.ask_anew();
         room.add_all();
     }
     std::future::pending().await
+}
+
+/// The changes of a definition's own built-in hooks.
+struct OwnChanges {
+    hooks: BTreeSet<String>,
+    seen: Changes,
+    all: watch::Receiver<Changes>,
+}
+
+impl OwnChanges {
+    /// What changes from now on; nothing, where the definition has no such hook.
+    fn of<'h>(hooks: impl Iterator<Item = &'h str>, mut all: watch::Receiver<Changes>) -> Option<Self> {
+        let hooks: BTreeSet<String> = hooks.map(String::from).collect();
+        let seen = own(&hooks, &all.borrow_and_update());
+        (!hooks.is_empty()).then_some(OwnChanges { hooks, seen, all })
+    }
+
+    async fn next(&mut self) -> Option<()> {
+        loop {
+            self.all.changed().await.ok()?;
+            let now = own(&self.hooks, &self.all.borrow_and_update());
+            if std::mem::replace(&mut self.seen, now.clone()) != now {
+                return Some(());
+            }
+        }
+    }
+}
+
+fn own(hooks: &BTreeSet<String>, changes: &Changes) -> Changes {
+    let own = changes.iter().filter(|(hook, _)| hooks.contains(*hook));
+    own.map(|(hook, number)| (hook.clone(), *number)).collect()
 }
 
 async fn resync(room: Arc<Room>) {

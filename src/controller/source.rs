@@ -1,6 +1,6 @@
 //! Where definitions come from: a file, the cluster's CompositeControllers and DecoratorControllers, or both.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,47 @@ use tokio::sync::{Notify, watch};
 use tracing::{error, info, warn};
 
 use crate::cluster::Cluster;
-use crate::cluster::kind::Interest;
+use crate::cluster::kind::{Interest, Use};
+use crate::cluster::object::Version;
+use crate::config::spec::Role;
 use crate::config::{self, Definition};
+use crate::controller::posted::Posted;
 use crate::object::selector::Selector;
 use crate::problem::Problem;
 
-/// Definitions by their ids.
-pub(crate) type Definitions = BTreeMap<String, Arc<Definition>>;
+/// The kind of a definition and its name.
+pub(crate) type Name = (Role, String);
+
+/// What is to be run.
+#[derive(Clone, Default)]
+pub(crate) struct Definitions {
+    /// The good ones, by their ids.
+    pub by_id: BTreeMap<String, Arc<Definition>>,
+    /// The objects of the cluster, good or not.
+    pub posted: BTreeMap<Name, Arc<Posted>>,
+}
+
+impl Definitions {
+    fn of(definitions: impl IntoIterator<Item = Definition>) -> Self {
+        let by_id = definitions.into_iter().map(|definition| (definition.id(), Arc::new(definition)));
+        Definitions { by_id: by_id.collect(), posted: BTreeMap::new() }
+    }
+
+    /// Puts in an object of the cluster. One that ends with its parents' finalizers is not run any more.
+    fn post(&mut self, posted: Arc<Posted>) {
+        if !posted.is_ending() {
+            let definitions = posted.definitions.iter().flatten();
+            self.by_id.extend(definitions.map(|definition| (definition.id(), definition.clone())));
+        }
+        self.posted.insert(posted.name(), posted);
+    }
+
+    /// Whether both have the very same objects.
+    fn is_same(&self, other: &Definitions) -> bool {
+        let same = |(a, b): (&Arc<Posted>, &Arc<Posted>)| Arc::ptr_eq(a, b);
+        self.posted.len() == other.posted.len() && self.posted.values().zip(other.posted.values()).all(same)
+    }
+}
 
 /// A file's change is live within this time.
 const LOOK: Duration = Duration::from_millis(500);
@@ -36,7 +70,8 @@ pub(crate) fn follow_file(path: PathBuf, first: Definitions) -> watch::Receiver<
             seen = text;
             match read_file(&path) {
                 Ok(definitions) => {
-                    info!(file = %path.display(), controllers = definitions.len(), "definitions reloaded");
+                    let controllers = definitions.by_id.len();
+                    info!(file = %path.display(), controllers, "definitions reloaded");
                     sender.send_replace(definitions);
                 }
                 Err(problems) => {
@@ -55,42 +90,81 @@ pub(crate) fn read_file(path: &Path) -> Result<Definitions, Vec<Problem>> {
     let label = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .map_err(|error| vec![Problem::new(format!("reading `{label}`: {error}"))])?;
-    let definitions = config::load(&label, &text)?;
-    Ok(definitions.into_iter().map(|definition| (definition.id(), Arc::new(definition))).collect())
+    Ok(Definitions::of(config::load(&label, &text)?))
+}
+
+/// The kinds of definitions under watch: beside what they say, this is where their status is read and written.
+pub(crate) struct Holds {
+    composite: Use,
+    decorator: Use,
+    changed: Arc<Notify>,
+}
+
+impl Holds {
+    pub(crate) fn of(cluster: &Cluster) -> Arc<Self> {
+        let changed = Arc::new(Notify::new());
+        let hold = |plural| {
+            let tell = changed.clone();
+            cluster.watch(config::API_VERSION, plural, Interest::All, move |_, _| tell.notify_one())
+        };
+        let (composite, decorator) = (hold("compositecontrollers"), hold("decoratorcontrollers"));
+        Arc::new(Holds { composite, decorator, changed })
+    }
+
+    pub(crate) fn of_role(&self, role: Role) -> &Use {
+        match role {
+            Role::Composite => &self.composite,
+            Role::Decorator => &self.decorator,
+        }
+    }
 }
 
 /// Follows the cluster's CompositeControllers and DecoratorControllers that `selector` picks. A definition that is refused keeps its last good
 /// version out of use.
-pub(crate) fn follow_cluster(cluster: &Arc<Cluster>, selector: Selector) -> watch::Receiver<Definitions> {
-    let (sender, receiver) = watch::channel(Definitions::new());
-    let changed = Arc::new(Notify::new());
-    let hold = |plural| {
-        let tell = changed.clone();
-        cluster.watch("metacontroller.k8s.io/v1alpha1", plural, Interest::All, move |_, _| {
-            tell.notify_one();
-        })
-    };
-    let holds = ["compositecontrollers", "decoratorcontrollers"].map(hold);
+pub(crate) fn follow_cluster(holds: Arc<Holds>, selector: Selector) -> watch::Receiver<Definitions> {
+    let (sender, receiver) = watch::channel(Definitions::default());
     tokio::spawn(async move {
+        let mut known = Known::default();
         loop {
-            changed.notified().await;
-            let mut definitions = Definitions::new();
-            let objects: Vec<_> = holds.iter().flat_map(|hold| hold.kind.all()).collect();
-            for object in objects.iter().filter(|object| selector.matches(&object.labels)) {
-                match Definition::from_object(object.parsed()) {
-                    Ok(read) => definitions
-                        .extend(read.into_iter().map(|definition| (definition.id(), Arc::new(definition)))),
-                    Err(problems) => {
-                        for problem in problems {
-                            error!(controller = object.key.name, %problem, "definition refused");
-                        }
-                    }
-                }
-            }
-            sender.send_replace(definitions);
+            holds.changed.notified().await;
+            let definitions = known.read(&holds, &selector);
+            sender.send_if_modified(|sent| {
+                let changed = !sent.is_same(&definitions);
+                *sent = definitions;
+                changed
+            });
         }
     });
     receiver
+}
+
+/// What was read of the cluster's definitions: most of their changes are of their status, and mean nothing.
+#[derive(Default)]
+struct Known(BTreeMap<Name, (Version, Arc<Posted>)>);
+
+impl Known {
+    fn read(&mut self, holds: &Holds, selector: &Selector) -> Definitions {
+        let mut definitions = Definitions::default();
+        let mut known = BTreeMap::new();
+        for role in [Role::Composite, Role::Decorator] {
+            let objects = holds.of_role(role).kind.select(|object| selector.matches(&object.labels));
+            for object in objects {
+                let name = (role, object.key.name.clone());
+                let posted = match self.0.remove(&name) {
+                    Some((version, posted)) if version == object.version => posted,
+                    before => {
+                        let before = before.map(|(_, posted)| posted);
+                        let new = Posted::read(role, &object, before.as_deref());
+                        new.map_or_else(|| before.expect("what is not new was there before"), Arc::new)
+                    }
+                };
+                known.insert(name, (object.version.clone(), posted.clone()));
+                definitions.post(posted);
+            }
+        }
+        self.0 = known;
+        definitions
+    }
 }
 
 /// Joins both; a definition in the file hides one of the same name in the cluster.
@@ -100,13 +174,19 @@ pub(crate) fn join(
 ) -> watch::Receiver<Definitions> {
     let (sender, receiver) = watch::channel(file.borrow().clone());
     tokio::spawn(async move {
+        let mut told = BTreeSet::new();
         loop {
-            let mut joined = cluster.borrow_and_update().clone();
-            for (name, definition) in file.borrow_and_update().iter() {
-                if joined.insert(name.clone(), definition.clone()).is_some() {
-                    warn!(controller = name, "defined in the file and in the cluster: the file's is used");
-                }
+            let joined = joined(&file.borrow_and_update(), &cluster.borrow_and_update());
+            let hidden: BTreeSet<Name> = joined
+                .posted
+                .iter()
+                .filter(|(_, posted)| posted.is_hidden())
+                .map(|(name, _)| name.clone())
+                .collect();
+            for (_, controller) in hidden.difference(&told) {
+                warn!(controller, "defined in the file and in the cluster: the file's is used");
             }
+            told = hidden;
             sender.send_replace(joined);
             tokio::select! {
                 Ok(()) = file.changed() => {}
@@ -116,4 +196,16 @@ pub(crate) fn join(
         }
     });
     receiver
+}
+
+fn joined(file: &Definitions, cluster: &Definitions) -> Definitions {
+    let mut joined = Definitions::default();
+    let name = |definition: &Definition| (definition.spec.role, definition.name.clone());
+    let in_file: BTreeSet<Name> = file.by_id.values().map(|definition| name(definition)).collect();
+    for (name, posted) in &cluster.posted {
+        let hidden = in_file.contains(name) && !posted.is_ending();
+        joined.post(if hidden { Arc::new(posted.hidden()) } else { posted.clone() });
+    }
+    joined.by_id.extend(file.by_id.clone());
+    joined
 }

@@ -8,7 +8,8 @@ use crate::cluster::kind::{Kind, Origin};
 use crate::cluster::object::Object;
 use crate::cluster::store::Change;
 use crate::controller::queue::Queue;
-use crate::controller::room::{CONTROLLER_UID, own_selector};
+use crate::controller::room::CONTROLLER_UID;
+use crate::controller::selectors::Selectors;
 use crate::controller::waiting::Waiting;
 use crate::object::name::{Gvk, Key};
 
@@ -50,6 +51,7 @@ pub(super) struct ChildListener {
     pub namespaced: bool,
     pub queue: Arc<Queue>,
     pub orphans: Orphans,
+    pub selectors: Arc<Selectors>,
 }
 
 impl ChildListener {
@@ -117,11 +119,9 @@ impl ChildListener {
             }
             return;
         }
-        for parent in parents.all() {
-            let near = !self.namespaced || parent.key.namespace == orphan.key.namespace;
-            if near && own_selector(&parent).is_ok_and(|selector| selector.matches(&orphan.labels)) {
-                self.wake(parent.key.clone(), origin);
-            }
+        let namespace = if self.namespaced { &*orphan.key.namespace } else { "" };
+        for parent in self.selectors.picking(parents, namespace, &orphan.labels) {
+            self.wake(parent, origin);
         }
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod remote;
 mod tests;
 pub(crate) mod wire;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -21,6 +22,9 @@ use crate::hook::remote::{Remote, RemoteSettings};
 use crate::hook::wire::answer::Answer;
 use crate::hook::wire::{Call, Failure};
 use crate::problem::Problem;
+
+/// How often each built-in hook has come to answer anew. The numbers only grow.
+pub(crate) type Changes = BTreeMap<String, u64>;
 
 /// The hook service in this process. It answers the webhooks that have a `path` alone.
 ///
@@ -77,6 +81,14 @@ impl Hook {
 
     pub(crate) fn local(service: Arc<dyn BuiltIn>, hook: &str, call: &str) -> Hook {
         Hook::Local { service, hook: hook.into(), call: call.into() }
+    }
+
+    /// The name of a hook of this process.
+    pub(crate) fn built_in(&self) -> Option<&str> {
+        match self {
+            Hook::Remote(_) => None,
+            Hook::Local { hook, .. } => Some(hook),
+        }
     }
 
     /// How a remote hook is reached, for whoever watches the objects that it names.

@@ -143,8 +143,89 @@ fn wrong_definition_in_the_cluster_is_refused_alone_and_taken_up_when_mended() {
     lab.plane.create(&path, &object);
     lab.wait(&format!("{path}/o"), "the good one works", |other| other["status"]["other"] == true);
     lab.add_thing("t", json!({"children": [config_map("a", "1")]}));
+    let refusals = controller.log().matches("definition refused").count();
+    assert_eq!(refusals, 1, "it is told once, however often others change");
     lab.merge(&wrong.path(), json!({"spec": {"hooks": {"sync": {"webhook": {"url": hook.url("sync")}}}}}));
     lab.wait(&lab.config_map("a"), "the mended one works", |_| true);
+}
+
+#[test]
+fn edited_template_wakes_only_the_parents_that_it_answers() {
+    let lab = Lab::new("ownhooks");
+    lab.define_kind(&lab.kind("others", "Other"));
+    let hooks = lab.folder.path().join("hooks");
+    let write = |hook: &str, version: u32| {
+        fs::create_dir_all(hooks.join(hook)).unwrap();
+        fs::write(hooks.join(hook).join("sync.yaml"), format!("status: {{version: {version}}}")).unwrap();
+    };
+    write("shelf", 1);
+    write("other", 1);
+    let path = |hook: &str| json!({"webhook": {"path": format!("/{hook}/sync")}});
+    let things = lab.definition().with("/spec/hooks/sync", path("shelf"));
+    let others = lab.definition().named(&format!("{}-others", lab.namespace));
+    let others = others.with("/spec/parentResource/resource", json!("others"));
+    lab.write_definitions(&[&things, &others.with("/spec/hooks/sync", path("other"))]);
+    let controller = lab.start(&[]);
+    lab.add_thing("t", json!({}));
+    let others = lab.path(&lab.api_version(), "others", "");
+    let object = json!({"apiVersion": lab.api_version(), "kind": "Other", "metadata": {"name": "o"}});
+    lab.plane.create(&others, &object);
+    lab.wait(&lab.thing("t"), "it is answered", |thing| thing["status"]["version"] == 1);
+    lab.wait(&format!("{others}/o"), "it is answered", |other| other["status"]["version"] == 1);
+
+    let calls = |parent: &str| {
+        let log = controller.log();
+        let parent = format!("parent={}/{parent} ", lab.namespace);
+        log.lines().filter(|line| line.contains("hook called") && line.contains(&parent)).count()
+    };
+    let before = (calls("t"), calls("o"));
+    assert!(before.0 > 0 && before.1 > 0, "the log tells of calls: {before:?}");
+    for version in 2..=4 {
+        write("shelf", version);
+        lab.wait(&lab.thing("t"), "the new one answers", |thing| thing["status"]["version"] == version);
+    }
+    assert!(calls("t") > before.0);
+    assert_eq!(calls("o"), before.1);
+}
+
+#[test]
+fn finalizer_of_another_definition_is_not_shared() {
+    let lab = Lab::new("rivals");
+    let hook = Hook::from_spec();
+    let controller = lab.start(&[]);
+    let of = |name: &str, color: &str| {
+        let definition = lab.definition().config_maps().sync(&hook).finalize(&hook);
+        let selector = json!({"matchLabels": {"color": color}});
+        let definition = definition.named(&format!("{}-{name}", lab.namespace));
+        let definition = definition.with("/spec/parentResource/labelSelector", selector);
+        definition.with("/spec/finalizer", json!("example.com/own"))
+    };
+    let (red, blue) = (of("red", "red"), of("blue", "blue"));
+    lab.add_definition(&red);
+    let mut thing = lab.thing_with("r", json!({"children": [config_map("r", "1")]}));
+    thing["metadata"]["labels"] = json!({"color": "red"});
+    lab.plane.create(&lab.thing(""), &thing);
+    lab.wait_synced(&lab.thing("r"));
+    lab.add_definition(&blue);
+    lab.wait_until("the log tells of it", || controller.log().contains("controller cannot be started"));
+    let log = controller.log();
+    let told = log.lines().find(|line| line.contains("controller cannot be started")).unwrap();
+    let expected = format!(
+        "finalizer `example.com/own` is the one of CompositeController `{}-red` already",
+        lab.namespace
+    );
+    assert!(told.contains(&expected), "{told}");
+    let name = blue.path().rsplit('/').next().unwrap().to_owned();
+    lab.wait_event(&name, "CreateError", &expected);
+    lab.wait_quiet(&hook, SILENCE);
+    assert_eq!(hook.count_of("finalize"), 0, "nobody finalizes the other's parent");
+    assert_eq!(lab.get(&lab.thing("r"))["metadata"]["finalizers"], json!(["example.com/own"]));
+
+    lab.plane.delete(&red.path());
+    thing["metadata"] = json!({"name": "b", "labels": {"color": "blue"}});
+    thing["spec"] = json!({"children": [config_map("b", "1")]});
+    lab.plane.create(&lab.thing(""), &thing);
+    lab.wait(&lab.config_map("b"), "the other one is started in its place", |_| true);
 }
 
 #[test]
@@ -155,18 +236,7 @@ fn definition_that_asks_for_rolling_updates_is_not_started_and_says_so() {
     let definition = lab.definition().child("v1", "configmaps", "RollingInPlace").sync(&hook);
     lab.add_definition(&definition);
     let name = definition.path().rsplit('/').next().unwrap().to_owned();
-    lab.wait_until("an event on the definition", || {
-        let events = lab.get("/api/v1/namespaces/default/events");
-        events["items"].as_array().is_some_and(|events| {
-            events.iter().any(|event| {
-                event["reason"] == "CreateError"
-                    && event["involvedObject"]["name"] == name.as_str()
-                    && event["message"]
-                        .as_str()
-                        .is_some_and(|text| text.contains("rolling updates are not supported yet"))
-            })
-        })
-    });
+    lab.wait_event(&name, "CreateError", "rolling updates are not supported yet");
     assert_eq!(hook.count(), 0);
 }
 

@@ -30,6 +30,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::watch as signal;
 
+use crate::hook::Changes;
 use crate::hook::local::answer::Response;
 use crate::hook::local::edition::{CALLS, Edition, Rejected, Shelved, shelve};
 use crate::hook::local::folder::Listing;
@@ -49,7 +50,7 @@ pub(crate) struct Shelf {
     /// Held while the folder is read, so that an older look never replaces a newer one.
     listing: Mutex<Option<Listing>>,
     records: Records,
-    changes: signal::Sender<u64>,
+    changes: signal::Sender<Changes>,
     budget: Budget,
 }
 
@@ -141,7 +142,7 @@ impl Shelf {
             hooks: ArcSwap::default(),
             listing: Mutex::new(None),
             records: Records::default(),
-            changes: signal::Sender::new(0),
+            changes: signal::Sender::default(),
             budget: Budget::default(),
         };
         shelf.refresh();
@@ -177,8 +178,8 @@ impl Shelf {
         self.noted((hook, call), began, given.now, result)
     }
 
-    /// Tells of every change of what the shelf answers; the number only grows.
-    pub(crate) fn changes(&self) -> signal::Receiver<u64> {
+    /// Tells of every change of what the shelf answers.
+    pub(crate) fn changes(&self) -> signal::Receiver<Changes> {
         self.changes.subscribe()
     }
 
@@ -285,11 +286,12 @@ impl Shelf {
                 Hooks { by_name: before.by_name.clone(), unreadable: Some(self.unreadable(&error)) }
             }
         };
-        if tell_changes(&before, &after) {
-            self.hooks.store(Arc::new(after));
-            self.changes.send_modify(|number| *number += 1);
-        } else {
-            self.hooks.store(Arc::new(after));
+        let changed = tell_changes(&before, &after);
+        self.hooks.store(Arc::new(after));
+        if !changed.is_empty() {
+            self.changes.send_modify(|changes| {
+                changed.into_iter().for_each(|hook| *changes.entry(hook).or_default() += 1);
+            });
         }
     }
 
@@ -359,9 +361,9 @@ fn panicked(hook: &str, call: Call, panic: &(dyn Any + Send)) -> Refusal {
     Reason::Panicked.refuse(Problem::new("internal error; the log says more"))
 }
 
-/// Logs what differs, and says whether anything does that a caller could notice.
-fn tell_changes(before: &Hooks, after: &Hooks) -> bool {
-    let mut noticed = false;
+/// Logs what differs, and gives the hooks of which a caller could notice it.
+fn tell_changes(before: &Hooks, after: &Hooks) -> Vec<String> {
+    let mut noticed = Vec::new();
     if let Some(problem) = after.unreadable.as_ref().filter(|_| after.unreadable != before.unreadable) {
         tracing::error!(error = %problem, "hooks folder unreadable, the last good revisions answer");
     }
@@ -370,7 +372,7 @@ fn tell_changes(before: &Hooks, after: &Hooks) -> bool {
         if earlier.is_some_and(|earlier| Arc::ptr_eq(earlier, shelved)) {
             continue;
         }
-        noticed = true;
+        noticed.push(hook.clone());
         match (&shelved.rejected, &shelved.edition) {
             (Some(rejected), edition) => {
                 let answering = edition.as_ref().map(|edition| edition.revision.as_str());
@@ -386,7 +388,7 @@ fn tell_changes(before: &Hooks, after: &Hooks) -> bool {
         }
     }
     for hook in before.by_name.keys().filter(|hook| !after.by_name.contains_key(*hook)) {
-        noticed = true;
+        noticed.push(hook.clone());
         tracing::info!(hook, "hook removed");
     }
     noticed

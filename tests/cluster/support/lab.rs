@@ -171,6 +171,19 @@ impl Lab {
         synced(&parent).unwrap()["message"].as_str().expect("a condition has a message").to_owned()
     }
 
+    /// Waits until there is an event on a cluster-scoped object, for this reason and with this in its message.
+    #[track_caller]
+    pub fn wait_event(&self, name: &str, reason: &str, message: &str) {
+        self.wait_until(&format!("an event {reason} on {name}: {message}"), || {
+            let events = self.get("/api/v1/namespaces/default/events");
+            events["items"].as_array().into_iter().flatten().any(|event| {
+                event["reason"] == reason
+                    && event["involvedObject"]["name"] == name
+                    && event["message"].as_str().is_some_and(|text| text.contains(message))
+            })
+        });
+    }
+
     /// Waits until nothing stands in the parent's way.
     #[track_caller]
     pub fn wait_synced(&self, path: &str) -> Value {
