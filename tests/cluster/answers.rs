@@ -351,3 +351,37 @@ fn secret_values_are_neither_logged_nor_shown() {
         assert!(!text.contains("hush-hush") && !text.contains("aHVzaC1odXNo"), "{text}");
     }
 }
+
+// An apply is read as YAML, which has its own mind about some characters.
+#[test]
+fn text_of_any_characters_arrives_as_it_is() {
+    let lab = Lab::new("characters");
+    let hook = Hook::from_spec();
+    let _controller = lab.run(&lab.definition().config_maps().sync(&hook));
+    let texts = [
+        "\u{7f}",
+        "\u{80}",
+        " \u{85} ",
+        "a \u{2028} b",
+        "a \u{2029} b",
+        "\u{feff}a",
+        "\u{fffe}\u{ffff}",
+        "\u{1}\t\r\n ",
+        "😀",
+        "<&>",
+        "\\\"\\u0041",
+        "- a: b",
+        "no",
+        "1e3",
+        "\u{9f}\u{a0}",
+    ];
+    let data: serde_json::Map<String, serde_json::Value> =
+        texts.iter().enumerate().map(|(at, text)| (format!("k{at}"), json!(text))).collect();
+    let mut child = config_map("a", "1");
+    child["data"] = data.clone().into();
+    lab.add_thing("t", json!({"children": [child], "status": {"texts": texts}}));
+    let thing = lab.wait_synced(&lab.thing("t"));
+    assert_eq!(thing["status"]["texts"], json!(texts));
+    assert_eq!(lab.get(&lab.config_map("a"))["data"], serde_json::Value::Object(data));
+    lab.expect_silence(&hook, SILENCE);
+}
