@@ -1,11 +1,8 @@
 //! Hooks that are reached with something: certificates, tokens, passwords, in Secrets and ConfigMaps that change.
 
-use std::fs;
-use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use controlplane::spawn_tied;
 use serde_json::{Value, json};
 
 use crate::support::controller::Controller;
@@ -298,58 +295,4 @@ fn answer_with_an_etag_is_used_again_when_the_hook_says_so() {
     lab.wait_until("the new answer is kept", || tags("t").last().is_some_and(|tag| tag == "\"one\""));
     lab.wait_synced(&lab.thing("t"));
     assert_eq!(lab.get(&lab.config_map("u"))["data"]["key"], "1");
-}
-
-/// What users have: one thread, HTTP/1.0, no more than a hook needs.
-const PYTHON_HOOK: &str = r#"
-import json
-from http.server import BaseHTTPRequestHandler, HTTPServer
-
-class Controller(BaseHTTPRequestHandler):
-    def sync(self, parent, children):
-        name = parent["metadata"]["name"]
-        child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": parent["spec"]}
-        return {"status": {"children": len(children["ConfigMap.v1"])}, "children": [child]}
-
-    def do_POST(self):
-        observed = json.loads(self.rfile.read(int(self.headers.get("content-length"))))
-        desired = self.sync(observed["parent"], observed["children"])
-        self.send_response(200)
-        self.send_header("Content-type", "application/json")
-        self.end_headers()
-        self.wfile.write(json.dumps(desired).encode())
-
-server = HTTPServer(("127.0.0.1", 0), Controller)
-with open("port.part", "w") as file:
-    file.write(str(server.server_port))
-import os
-os.rename("port.part", "port")
-server.serve_forever()
-"#;
-
-#[test]
-fn plain_python_server_serves_many_parents() {
-    let lab = Lab::new("python");
-    fs::write(lab.folder.path().join("hook.py"), PYTHON_HOOK).unwrap();
-    let log = fs::File::create(lab.folder.path().join("hook.log")).unwrap();
-    let mut command = Command::new("python3");
-    command.arg("hook.py").current_dir(lab.folder.path());
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-    let mut server = spawn_tied(command).expect("these tests need python3");
-    let port = || fs::read_to_string(lab.folder.path().join("port")).ok();
-    lab.wait_until("the Python hook listens", || port().is_some());
-    let webhook = json!({"webhook": {"url": format!("http://127.0.0.1:{}/sync", port().unwrap())}});
-    let _controller = lab.run(&lab.definition().config_maps().with("/spec/hooks/sync", webhook));
-    for number in 0..20 {
-        lab.add_thing(&format!("t{number}"), json!({"number": number.to_string()}));
-    }
-    for number in 0..20 {
-        lab.wait(&lab.thing(&format!("t{number}")), "its child is counted", |thing| {
-            thing["status"]["children"] == 1
-        });
-        let child = lab.get(&lab.config_map(&format!("t{number}")));
-        assert_eq!(child["data"]["number"], number.to_string());
-    }
-    server.kill().expect("it runs until here");
-    server.wait().expect("it was started here");
 }

@@ -12,6 +12,7 @@ mod kinds;
 mod loops;
 mod operators;
 mod ownership;
+mod plain;
 mod related;
 mod status;
 mod strategies;

@@ -5,4 +5,5 @@ pub mod hook;
 pub mod lab;
 pub mod objects;
 pub mod peer;
+pub mod plain;
 pub mod tls;
