@@ -4,4 +4,5 @@
 
 pub(crate) mod case;
 pub(crate) mod difference;
+pub(crate) mod schema;
 pub(crate) mod test;

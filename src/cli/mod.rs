@@ -4,9 +4,11 @@
 //! not be asked.
 
 mod log;
+mod out;
 mod paint;
 mod render;
 mod run;
+mod schema;
 mod serve;
 mod test;
 mod version;
@@ -52,6 +54,7 @@ enum Verb {
     Serve(serve::Flags),
     Render(render::Flags),
     Test(test::Flags),
+    Schema(schema::Flags),
 }
 
 impl Verb {
@@ -59,7 +62,7 @@ impl Verb {
     fn usual_log_level(&self) -> &'static str {
         match self {
             Verb::Serve(_) | Verb::Run(_) => "info",
-            Verb::Render(_) | Verb::Test(_) => "off",
+            Verb::Render(_) | Verb::Test(_) | Verb::Schema(_) => "off",
         }
     }
 }
@@ -79,6 +82,7 @@ pub(crate) fn run() -> ExitCode {
         Verb::Run(flags) => run::run(flags),
         Verb::Render(flags) => render::run(flags),
         Verb::Test(flags) => test::run(flags),
+        Verb::Schema(flags) => schema::run(flags),
     };
     match ended {
         Ok(Ended::Well) => ExitCode::SUCCESS,

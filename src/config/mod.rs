@@ -2,6 +2,7 @@
 //!
 //! Pure: reads no file and no cluster, looks no resource up. Whether a kind exists is found out by `cluster`.
 
+pub(crate) mod json_schema;
 mod manifest;
 mod meaning;
 pub(crate) mod schema;

@@ -13,6 +13,8 @@ mod loops;
 mod operators;
 mod ownership;
 mod plain;
+#[path = "../protocol/mod.rs"]
+mod protocol;
 mod related;
 mod status;
 mod strategies;

@@ -5,7 +5,7 @@ use std::fs;
 use controlplane::wait_until;
 use serde_json::{Value, json};
 
-use crate::support::hook::{Call, Hook};
+use crate::support::hook::{Call, Hook, Reply};
 use crate::support::lab::{Definition, Lab, SILENCE, SOON};
 use crate::support::objects::config_map;
 
@@ -228,7 +228,7 @@ fn related_kind_that_is_not_there_yet_is_waited_for() {
 #[test]
 fn rules_that_make_no_sense_are_a_condition_and_nothing_is_asked_with_them() {
     let lab = Lab::new("related-wrong");
-    let hook = showing();
+    let hook = Hook::new(|call| Reply::Text(200, show(call).to_string()));
     let _controller = lab.run(&definition(&lab, &hook).version("v2"));
     let both = config_maps(json!({"names": ["a"], "labelSelector": {}}));
     let of_nodes = json!([{"apiVersion": "v1", "resource": "nodes", "namespaceSelector": {}}]);

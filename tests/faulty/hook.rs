@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::http;
+use crate::protocol::check;
 
 type Answering = dyn Fn(&Value) -> (u16, Value) + Send + Sync;
 
@@ -13,6 +14,19 @@ type Answering = dyn Fn(&Value) -> (u16, Value) + Send + Sync;
 pub struct Hook {
     shared: Arc<Shared>,
     pub port: u16,
+    /// The last of a hook's clones sees to it that no message was against the protocol.
+    _inspector: Arc<Inspector>,
+}
+
+struct Inspector(Arc<Shared>);
+
+impl Drop for Inspector {
+    fn drop(&mut self) {
+        let faults = &self.0.lock().faults;
+        if !std::thread::panicking() {
+            assert!(faults.is_empty(), "messages against the protocol:\n{}", faults.join("\n"));
+        }
+    }
 }
 
 struct Shared {
@@ -25,6 +39,10 @@ struct State {
     calls: Vec<Value>,
     /// While set, calls for this parent come in and get no answer.
     held: Option<String>,
+    /// Whether the protocol's schema is to refuse the answers.
+    wrong: bool,
+    /// What the protocol's schema has to say of the messages.
+    faults: Vec<String>,
 }
 
 /// Calls for a parent that are not answered as long as this lives.
@@ -44,6 +62,7 @@ impl Shared {
 
     fn answer(&self, call: Value) -> (u16, Value) {
         let mut state = self.lock();
+        state.faults.extend(check("request", &call, &call).err());
         state.calls.push(call.clone());
         let name = call["parent"]["metadata"]["name"].as_str().unwrap_or_default();
         while state.held.as_deref() == Some(name) {
@@ -51,14 +70,29 @@ impl Shared {
         }
         let answering = state.answering.clone();
         drop(state);
-        answering(&call)
+        let (code, answer) = answering(&call);
+        if code == 200 {
+            let mut state = self.lock();
+            match (check("answer", &call, &answer), state.wrong) {
+                (Err(fault), false) => state.faults.push(fault),
+                (Ok(()), true) => state.faults.push(format!("accepted: {answer}")),
+                _ => {}
+            }
+        }
+        (code, answer)
     }
 }
 
 impl Hook {
     /// A hook that makes `spec.size` ConfigMaps with `spec.value`, and reports how many there are.
     pub fn start() -> Hook {
-        let state = State { answering: Arc::new(maps), calls: Vec::new(), held: None };
+        let state = State {
+            answering: Arc::new(maps),
+            calls: Vec::new(),
+            held: None,
+            wrong: false,
+            faults: Vec::new(),
+        };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let serving = shared.clone();
         let port = http::serve(move |request, stream| {
@@ -66,7 +100,7 @@ impl Hook {
             let (code, answer) = serving.answer(call);
             http::answer(stream, code, "", &answer.to_string())
         });
-        Hook { shared, port }
+        Hook { port, _inspector: Arc::new(Inspector(shared.clone())), shared }
     }
 
     pub fn url(&self) -> String {
@@ -74,7 +108,18 @@ impl Hook {
     }
 
     pub fn answers(&self, answering: impl Fn(&Value) -> (u16, Value) + Send + Sync + 'static) {
-        self.shared.lock().answering = Arc::new(answering);
+        self.put(answering, false);
+    }
+
+    /// Answers that are against the protocol.
+    pub fn answers_wrongly(&self, answering: impl Fn(&Value) -> (u16, Value) + Send + Sync + 'static) {
+        self.put(answering, true);
+    }
+
+    fn put(&self, answering: impl Fn(&Value) -> (u16, Value) + Send + Sync + 'static, wrong: bool) {
+        let mut state = self.shared.lock();
+        state.answering = Arc::new(answering);
+        state.wrong = wrong;
     }
 
     /// Leaves calls for this parent without an answer.

@@ -8,6 +8,8 @@ mod apiserver;
 mod dice;
 mod hook;
 mod http;
+#[path = "../protocol/mod.rs"]
+mod protocol;
 mod stage;
 
 mod chaos;

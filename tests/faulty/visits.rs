@@ -157,7 +157,7 @@ fn answers_that_are_none_delete_nothing() {
         (200, json!({"children": [], "status": 5})),
     ];
     for (number, (code, answer)) in answers.into_iter().enumerate() {
-        stage.hook.answers(move |_| (code, answer.clone()));
+        stage.hook.answers_wrongly(move |_| (code, answer.clone()));
         let calls = stage.hook.calls("a").len();
         stage.set_value("a", &format!("n{number}"));
         stage.until_true("the hook is asked", || stage.hook.calls("a").len() > calls);

@@ -3,6 +3,8 @@
 mod calls;
 mod overload;
 mod pages;
+#[path = "../protocol/mod.rs"]
+mod protocol;
 mod reload;
 mod server;
 mod year;

@@ -13,6 +13,8 @@ use reqwest::blocking::{Client, RequestBuilder, Response};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::protocol::check;
+
 const START: Duration = Duration::from_secs(20);
 
 pub struct Server {
@@ -75,9 +77,16 @@ impl Server {
         reply(self.client.get(format!("http://{}{path}", self.address)).send())
     }
 
-    /// What a machine gets that posts JSON as Metacontroller does.
+    /// What a machine gets that posts JSON as Metacontroller does. An answer is one of the protocol.
+    #[track_caller]
     pub fn call(&self, path: &str, request: &Value) -> Reply {
-        reply(self.post(path).header("Content-Type", "application/json").body(request.to_string()).send())
+        let post = self.post(path).header("Content-Type", "application/json");
+        let reply = reply(post.body(request.to_string()).send());
+        if reply.status == 200 {
+            let answer = serde_json::from_str(&reply.body).expect("an answer is JSON");
+            check("answer", &as_called(path, request), &answer).unwrap_or_else(|fault| panic!("{fault}"));
+        }
+        reply
     }
 
     /// What a person gets that posts with `curl --data-binary @file`.
@@ -122,6 +131,18 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// The request of a test says only what the test is about; this one says what it is called for, by the strict version.
+fn as_called(path: &str, request: &Value) -> Value {
+    let call = path.rsplit('/').next().unwrap_or_default();
+    let mut request = request.clone();
+    match call {
+        "customize" => request["finalizing"] = Value::Null,
+        call => request["finalizing"] = Value::Bool(call == "finalize"),
+    }
+    request["controller"]["spec"]["hooks"][call]["version"] = "v2".into();
+    request
 }
 
 pub fn reply(response: reqwest::Result<Response>) -> Reply {

@@ -6,6 +6,7 @@
 pub(crate) mod answer;
 pub(crate) mod edition;
 mod folder;
+pub(crate) mod json_schema;
 mod record;
 pub(crate) mod renders;
 pub(crate) mod request;

@@ -125,7 +125,7 @@ fn check_names(
 }
 
 /// The fields of an answer, the list that must not be missing first.
-fn known_fields(role: Role, call: Call) -> &'static [&'static str] {
+pub(super) fn known_fields(role: Role, call: Call) -> &'static [&'static str] {
     match (call, role) {
         (Call::Customize, _) => &["relatedResources"],
         (_, Role::Composite) => &["children", "status", "resyncAfterSeconds", "finalized"],
@@ -144,7 +144,7 @@ fn status(value: Option<Value>) -> Result<Option<Map<String, Value>>, Problem> {
 }
 
 /// The field that lists the objects to make.
-fn list_of(role: Role) -> &'static str {
+pub(super) fn list_of(role: Role) -> &'static str {
     match role {
         Role::Composite => "children",
         Role::Decorator => "attachments",
@@ -221,7 +221,7 @@ fn finalized(value: Option<Value>) -> Result<bool, Problem> {
     }
 }
 
-const RULE_FIELDS: &[&str] =
+pub(super) const RULE_FIELDS: &[&str] =
     &["apiVersion", "resource", "labelSelector", "namespaceSelector", "namespace", "names"];
 
 fn related(value: Option<Value>, decoding: Decoding) -> Result<Vec<RelatedRule>, Problem> {

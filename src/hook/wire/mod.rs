@@ -3,6 +3,7 @@
 //! Knows no transport. A request is put together out of objects that are already JSON text.
 
 pub(crate) mod answer;
+pub(crate) mod json_schema;
 #[cfg(test)]
 mod tests;
 

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
+use crate::protocol::check;
+
 /// One call of a hook.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -58,6 +60,7 @@ impl Call {
 
 /// What a script does about a call.
 pub enum Reply {
+    /// An answer of the protocol. One that is wrong on purpose is a `Text`.
     Answer(Value),
     Text(u16, String),
     /// The answer with its ETag.
@@ -83,13 +86,34 @@ type Script = Arc<dyn Fn(&Call) -> Reply + Send + Sync>;
 pub struct Hook {
     address: String,
     desk: Arc<Desk>,
+    /// The last of a hook's clones sees to it that no message was against the protocol.
+    _inspector: Arc<Inspector>,
+}
+
+struct Inspector(Arc<Desk>);
+
+impl Drop for Inspector {
+    fn drop(&mut self) {
+        let faults = self.0.faults.lock().unwrap();
+        if !std::thread::panicking() {
+            assert!(faults.is_empty(), "messages against the protocol:\n{}", faults.join("\n"));
+        }
+    }
 }
 
 struct Desk {
     script: Mutex<Script>,
     calls: Mutex<Vec<Call>>,
+    /// What the protocol's schema has to say of the messages.
+    faults: Mutex<Vec<String>>,
     /// How new connections are secured, if they are.
     tls: Mutex<Option<Arc<ServerConfig>>>,
+}
+
+impl Desk {
+    fn note(&self, checked: Result<(), String>) {
+        self.faults.lock().unwrap().extend(checked.err());
+    }
 }
 
 impl Hook {
@@ -97,9 +121,13 @@ impl Hook {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("a bound socket").to_string();
         let script: Script = Arc::new(move |call| script(call).into());
-        let desk =
-            Arc::new(Desk { script: Mutex::new(script), calls: Mutex::default(), tls: Mutex::default() });
-        let hook = Hook { address, desk: desk.clone() };
+        let desk = Arc::new(Desk {
+            script: Mutex::new(script),
+            calls: Mutex::default(),
+            faults: Mutex::default(),
+            tls: Mutex::default(),
+        });
+        let hook = Hook { address, desk: desk.clone(), _inspector: Arc::new(Inspector(desk.clone())) };
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let desk = desk.clone();
@@ -187,9 +215,14 @@ fn serve(stream: impl Read + Write, desk: &Desk) {
     while let Some((hook, headers, body)) = read_request(&mut stream) {
         let request = serde_json::from_slice(&body).unwrap_or(Value::Null);
         let call = Call { hook, headers, request, at: Instant::now() };
+        desk.note(check("request", &call.request, &call.request));
         desk.calls.lock().unwrap().push(call.clone());
         let script = desk.script.lock().unwrap().clone();
-        let (status, more, text) = match script(&call) {
+        let reply = script(&call);
+        if let Reply::Answer(answer) | Reply::Tagged(_, answer) | Reply::Late(_, answer) = &reply {
+            desk.note(check("answer", &call.request, answer));
+        }
+        let (status, more, text) = match reply {
             Reply::Answer(answer) => (200, String::new(), answer.to_string()),
             Reply::Text(status, text) => (status, String::new(), text),
             Reply::Tagged(tag, answer) => (200, format!("ETag: {tag}\r\n"), answer.to_string()),
