@@ -39,10 +39,13 @@ impl Flags {
     }
 }
 
-/// What the crates below us say is theirs: kube logs whole responses, Secrets included, and actix an error for each client
+/// What the crates below us say is theirs: kube logs whole responses, Secrets included, hyper each use of a connection, and
+/// actix an error for each client
 /// that speaks no HTTP.
 fn with_quiet_crates(level: &str) -> String {
-    format!("kube_client=off,actix_server=warn,actix_http=off,{level}")
+    format!(
+        "kube_client=off,actix_server=warn,actix_http=off,hyper_util=warn,tower=warn,rustls=warn,hyper=warn,{level}"
+    )
 }
 
 fn filter(text: &str) -> Result<String, String> {

@@ -42,7 +42,7 @@ Try:
 Also there: /healthz, /metrics. A changed file is live within a second; one that does not compile is reported, and the last
 good one goes on answering.
 
-Exit codes: 0 stopped by SIGTERM or SIGINT, 2 the service could not start";
+Exit codes: 0 stopped by SIGTERM or SIGINT, 1 a second one came, 2 the service could not start";
 
 pub(super) fn run(flags: Flags) -> Result<Ended> {
     if !flags.hooks.is_dir() {
@@ -72,14 +72,22 @@ pub(super) fn bind(listen: &str, body_bytes: u32, renders: Arc<Renders>) -> Resu
     Ok(service)
 }
 
-/// Done at the first SIGTERM or SIGINT.
+/// Done at the first SIGTERM or SIGINT. A second one ends the process at once.
 pub(super) fn stop_signal() -> Result<impl Future<Output = ()>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(async move {
-        let name = tokio::select! {
+    let mut next = async move || {
+        tokio::select! {
             _ = terminate.recv() => "SIGTERM",
             _ = interrupt.recv() => "SIGINT",
-        };
-        tracing::info!(signal = name, "stopping");
+        }
+    };
+    Ok(async move {
+        let signal = next().await;
+        tracing::info!(signal, "stopping");
+        tokio::spawn(async move {
+            let signal = next().await;
+            tracing::warn!(signal, "ending at once");
+            std::process::exit(1);
+        });
     })
 }

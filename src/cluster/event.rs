@@ -65,8 +65,11 @@ impl Recorder {
         })
     }
 
-    /// Reports in the background. A failure to publish is only logged.
+    /// Reports in the background, unless this process only stands by. A failure to publish is only logged.
     pub(crate) fn publish(self: &Arc<Self>, about: &About, severity: Severity, reason: &str, message: &str) {
+        if !self.cluster.gate.is_open() {
+            return;
+        }
         let message = cut(message).to_string();
         let Some((name, count, first)) = self.count(about, reason, &message) else { return };
         let namespace = if about.key.namespace.is_empty() { "default" } else { &about.key.namespace };
@@ -96,7 +99,7 @@ impl Recorder {
             let _waiting = waiting;
             let Ok(_place) = recorder.places.acquire().await else { return };
             let Ok(request) = request.body(Body::from(event.to_string().into_bytes())) else { return };
-            if let Err(error) = request::answer(&recorder.cluster.client, request).await {
+            if let Err(error) = request::answer(&recorder.cluster.writes, request).await {
                 debug!(event = name, %error, "event not published");
             }
         });

@@ -1,9 +1,11 @@
-//! Everything that speaks with the API server: discovery, watches and what they know, writes, events.
+//! Everything that speaks with the API server: discovery, watches and what they know, writes, events, leader election.
 //!
 //! The only room that names kube. It knows kinds and objects, and nothing of hooks or controllers.
 
 pub(crate) mod event;
+pub(crate) mod gate;
 pub(crate) mod kind;
+pub(crate) mod lease;
 pub(crate) mod object;
 pub(crate) mod request;
 pub(crate) mod store;
@@ -19,6 +21,7 @@ use std::time::Duration;
 use kube::{Client, Config};
 use tokio::sync::Semaphore;
 
+use gate::Gate;
 use kind::{Interest, Kinds, Listener, Origin, Subject, Use};
 use object::Managers;
 use store::Change;
@@ -32,7 +35,12 @@ const PLACES: usize = 32;
 pub(crate) struct Cluster {
     pub managers: Managers,
     pub kinds: Kinds,
+    /// What every write goes through.
+    pub gate: Arc<Gate>,
+    /// Reads and watches, and renews the lease.
     client: Client,
+    /// Writes, through the gate.
+    writes: Client,
     places: Semaphore,
     watch_idle: Duration,
 }
@@ -44,6 +52,7 @@ impl Cluster {
         kubeconfig: Option<&Path>,
         managers: Managers,
         watch_idle: Duration,
+        gate: Arc<Gate>,
     ) -> Result<Arc<Self>, kube::Error> {
         let mut config = match kubeconfig {
             Some(path) => {
@@ -54,9 +63,11 @@ impl Cluster {
         };
         // The queue backs off by itself; a retry hidden in the client would only hold up a visit.
         config.default_retry = false;
+        let writes = gate::gated(&config, gate.clone())?;
         let client = Client::try_from(config)?;
         let places = Semaphore::new(PLACES);
-        Ok(Arc::new(Cluster { managers, kinds: Kinds::default(), client, places, watch_idle }))
+        let kinds = Kinds::default();
+        Ok(Arc::new(Cluster { managers, kinds, gate, client, writes, places, watch_idle }))
     }
 
     /// Holds a kind under watch: `listener` hears of every change until the hold is dropped.

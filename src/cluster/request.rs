@@ -22,6 +22,8 @@ pub(crate) enum Error {
     Unanswered(String),
     /// A watch without a sign of life for this long.
     Silent(Duration),
+    /// Nothing was sent: another process is the one that writes.
+    NotLeading,
 }
 
 /// The API server's own account of a refusal.
@@ -54,7 +56,7 @@ impl Error {
     pub(crate) fn status(&self) -> Option<StatusCode> {
         match self {
             Error::Refused(status) => StatusCode::from_u16(status.code).ok(),
-            Error::Unanswered(_) | Error::Silent(_) => None,
+            Error::Unanswered(_) | Error::Silent(_) | Error::NotLeading => None,
         }
     }
 
@@ -66,7 +68,7 @@ impl Error {
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Error::Refused(status) => status.details.retry_after_seconds.map(Duration::from_secs),
-            Error::Unanswered(_) | Error::Silent(_) => None,
+            Error::Unanswered(_) | Error::Silent(_) | Error::NotLeading => None,
         }
     }
 
@@ -86,6 +88,7 @@ impl fmt::Display for Error {
             Error::Refused(status) => f.write_str(&status.message),
             Error::Unanswered(what) => f.write_str(what),
             Error::Silent(limit) => write!(f, "no sign of life for {} s", limit.as_secs()),
+            Error::NotLeading => f.write_str("nothing is written: this process does not hold the lease"),
         }
     }
 }

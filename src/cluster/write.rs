@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::Request;
+use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 use serde_json::json;
@@ -164,7 +165,7 @@ impl Writer<'_> {
     /// The same as the API server's own JSON, `managedFields` included.
     pub(crate) async fn read_text(&self, resource: &Resource, key: &Key) -> Result<Option<String>, Error> {
         let request = Request::get(resource.path(&key.namespace, Some(&key.name))).body(Body::empty())?;
-        match self.cluster.send(request).await {
+        match self.cluster.in_place(&self.cluster.client, request).await {
             Ok(bytes) => Ok(Some(std::str::from_utf8(&bytes)?.to_string())),
             Err(error) if error.is(404) => Ok(None),
             Err(error) => Err(error),
@@ -257,10 +258,18 @@ fn still_there(kind: &Kind, resource: &Resource, bytes: &[u8]) -> Option<Object>
 
 /// Requests that need an answer within the client's limits.
 impl Cluster {
+    /// Sends a write, if this process may write.
+    async fn send(&self, request: Request<Body>) -> Result<bytes::Bytes, Error> {
+        self.in_place(&self.writes, request).await
+    }
+
     /// A request that hangs gives its place to others: what a few objects wait for must not hold up all.
-    pub(super) async fn send(&self, request: Request<Body>) -> Result<bytes::Bytes, Error> {
+    async fn in_place(&self, client: &Client, request: Request<Body>) -> Result<bytes::Bytes, Error> {
         let place = self.places.acquire().await.map_err(|_| Error::Unanswered("shutting down".into()))?;
-        let mut answer = std::pin::pin!(request::answer(&self.client, request));
+        if request.method() != http::Method::GET && !self.gate.is_open() {
+            return Err(Error::NotLeading);
+        }
+        let mut answer = std::pin::pin!(request::answer(client, request));
         if let Ok(answer) = tokio::time::timeout(BRISK, &mut answer).await {
             return answer;
         }

@@ -128,9 +128,13 @@ impl Start {
             () = ending.notify.notified() => return,
         };
         let room = Arc::new(self.room(definition, &hold, resource));
-        room.announce();
+        // One that stands by comes so far, and keeps what it has seen up to date.
+        let led = async {
+            room.cluster.gate.led().await;
+            room.announce();
+        };
         tokio::select! {
-            _ = async { tokio::join!(room.children_seen(), access.seen(&room.definition.name)) } => {}
+            _ = async { tokio::join!(room.children_seen(), access.seen(&room.definition.name), led) } => {}
             () = ending.notify.notified() => return,
         }
         let watchers = watch_states(&room);

@@ -64,6 +64,7 @@ pub(crate) async fn run(
     ending: impl Future<Output = ()>,
 ) {
     let recorder = Recorder::new(cluster.clone());
+    let mut leads = cluster.gate.leads();
     let mut running = Running::new(Means { cluster, recorder, hooks, settings });
     let mut ending = std::pin::pin!(ending);
     loop {
@@ -71,6 +72,8 @@ pub(crate) async fn run(
         running.follow(&wanted);
         tokio::select! {
             changed = definitions.changed() => if changed.is_err() { break },
+            // What cannot be started is told by the leader alone.
+            Ok(()) = leads.changed() => {}
             () = &mut ending => break,
         }
     }

@@ -9,6 +9,7 @@ mod definitions;
 mod deletion;
 mod foreign;
 mod kinds;
+mod leadership;
 mod loops;
 mod operators;
 mod ownership;

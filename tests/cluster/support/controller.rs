@@ -31,8 +31,14 @@ impl Controller {
     }
 
     /// SIGTERM, and waits for the end.
-    pub fn terminate(mut self) -> ExitStatus {
+    pub fn terminate(self) -> ExitStatus {
         self.ask_to_end();
+        self.wait()
+    }
+
+    /// Waits for the end.
+    #[track_caller]
+    pub fn wait(mut self) -> ExitStatus {
         wait_until(Duration::from_secs(40), "the controller has ended", || match self.child.try_wait() {
             Ok(Some(status)) => Ok(status),
             other => Err(format!("{other:?}")),
@@ -41,8 +47,12 @@ impl Controller {
 
     /// Sends SIGTERM without waiting.
     pub fn ask_to_end(&self) {
+        self.signal(libc::SIGTERM);
+    }
+
+    pub fn signal(&self, signal: i32) {
         // SAFETY: a plain system call; the child is not yet waited for, so its id is still its own.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+        unsafe { libc::kill(self.child.id() as i32, signal) };
     }
 
     pub fn log(&self) -> String {

@@ -250,8 +250,13 @@ impl Lab {
 
     /// Starts the controller with the definitions written before, and with more flags.
     pub fn start(&self, more: &[&str]) -> Controller {
+        self.start_as(&self.user, more)
+    }
+
+    /// The same with an account of its own, by which its writes are told from those of others.
+    pub fn start_as(&self, user: &User, more: &[&str]) -> Controller {
         let number = self.started.fetch_add(1, Ordering::Relaxed) + 1;
-        let kubeconfig = self.user.kubeconfig.display().to_string();
+        let kubeconfig = user.kubeconfig.display().to_string();
         let selector = format!("lab={}", self.namespace);
         let mut arguments = vec!["--kubeconfig", &kubeconfig, "--target-label-selector", &selector];
         let file = self.folder.path().join("controllers.yaml");

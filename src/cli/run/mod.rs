@@ -1,5 +1,8 @@
 //! `syncwright run`: the controller, with the hook service in the same process.
 
+mod election;
+mod value;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +11,12 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use futures::FutureExt;
 use tokio::sync::watch;
+use tracing::error;
 
 use crate::cli::{Ended, serve};
 use crate::cluster::Cluster;
+use crate::cluster::gate::Gate;
+use crate::cluster::lease::Election;
 use crate::cluster::object::Managers;
 use crate::controller::source::{self, Definitions};
 use crate::controller::{self, Hooks, Settings};
@@ -56,6 +62,8 @@ pub(super) struct Flags {
     /// How long a watch may be silent; API servers send a sign of life about every minute
     #[arg(long, value_name = "SECONDS", default_value_t = 90, hide = true)]
     watch_idle_seconds: u64,
+    #[command(flatten)]
+    election: election::Flags,
 }
 
 const AFTER_HELP: &str = "\
@@ -63,7 +71,7 @@ Try:
   syncwright run --controllers controllers.yaml --hooks hooks
   syncwright run --listen 127.0.0.1:8090          the same process answers curl
 
-Exit codes: 0 stopped by SIGTERM or SIGINT, 2 it could not start";
+Exit codes: 0 stopped by SIGTERM or SIGINT, 1 the lease is lost (or a second signal came), 2 it could not start";
 
 pub(super) fn run(flags: Flags) -> Result<Ended> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
@@ -81,7 +89,9 @@ async fn control(flags: Flags) -> Result<Ended> {
     let managers =
         Managers { status: format!("{}-status", flags.field_manager), objects: flags.field_manager.clone() };
     let idle = Duration::from_secs(flags.watch_idle_seconds);
-    let cluster = Cluster::connect(flags.kubeconfig.as_deref(), managers, idle)
+    let claim = flags.election.claim()?;
+    let gate = if claim.is_some() { Gate::closed() } else { Gate::open() };
+    let cluster = Cluster::connect(flags.kubeconfig.as_deref(), managers, idle, gate)
         .await
         .context("connecting to the cluster")?;
     let cluster_definitions =
@@ -95,8 +105,35 @@ async fn control(flags: Flags) -> Result<Ended> {
         finalize_patience: Duration::from_secs(flags.finalize_patience),
         ..Settings::default()
     };
+    let work = work(&flags, cluster.clone(), definitions, settings);
+    match claim {
+        Some(claim) => elected(Election::new(cluster, claim), work).await,
+        None => work.await,
+    }
+}
+
+/// Takes part in the election while the work goes on, which writes only while it is won. Where the lease is lost the process
+/// ends at once: whatever is under way has no right to go on.
+async fn elected(mut election: Election, work: impl Future<Output = Result<Ended>>) -> Result<Ended> {
+    let ended = tokio::select! {
+        ended = work => ended,
+        reason = election.run() => {
+            error!(reason, "leader lease lost, ending");
+            return Ok(Ended::AtFault);
+        }
+    };
+    election.resign().await;
+    ended
+}
+
+async fn work(
+    flags: &Flags,
+    cluster: Arc<Cluster>,
+    definitions: watch::Receiver<Definitions>,
+    settings: Settings,
+) -> Result<Ended> {
     let Some(url) = flags.hook_url.clone() else {
-        return with_own_hooks(&flags, cluster, definitions, settings).await;
+        return with_own_hooks(flags, cluster, definitions, settings).await;
     };
     let hooks = Hooks { paths: PathService::At(url), changes: None };
     controller::run(cluster, definitions, hooks, settings, serve::stop_signal()?).await;
