@@ -72,8 +72,7 @@ pub(crate) async fn run(
         running.follow(&wanted);
         tokio::select! {
             changed = definitions.changed() => if changed.is_err() { break },
-            // What cannot be started is told by the leader alone.
-            Ok(()) = leads.changed() => {}
+            Ok(()) = leads.changed() => if *leads.borrow_and_update() { running.tell_anew() },
             () = &mut ending => break,
         }
     }

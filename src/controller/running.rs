@@ -67,6 +67,14 @@ impl Running {
         self.refused = refused;
     }
 
+    /// Has everything told that was not while this process stood by.
+    pub(super) fn tell_anew(&mut self) {
+        self.refused.clear();
+        for hosted in self.hosted.values() {
+            announce(&self.means.recorder, &hosted.definition, "Starting");
+        }
+    }
+
     /// Ends those that are gone or were changed. Metadata alone never restarts one.
     fn stop_others(&mut self, wanted: &Definitions) -> BTreeMap<String, JoinHandle<()>> {
         let same = |id: &String, hosted: &Hosted| {
