@@ -18,6 +18,7 @@ mod plain;
 mod protocol;
 mod related;
 mod status;
+mod storm;
 mod strategies;
 mod support;
 mod takeover;

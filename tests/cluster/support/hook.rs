@@ -69,6 +69,10 @@ pub enum Reply {
     Late(Duration, Value),
     /// Nothing, until the caller gives up.
     Never,
+    /// The connection ends without a byte.
+    Close,
+    /// The connection ends in the middle of this answer.
+    Half(Value),
     /// 429, with the seconds after which to come back.
     Busy(u32),
 }
@@ -233,6 +237,14 @@ fn serve(stream: impl Read + Write, desk: &Desk) {
             Reply::Busy(seconds) => (429, format!("Retry-After: {seconds}\r\n"), String::new()),
             Reply::Never => {
                 let _ = stream.read(&mut [0]);
+                return;
+            }
+            Reply::Close => return,
+            Reply::Half(answer) => {
+                let (text, stream) = (answer.to_string(), stream.get_mut());
+                let head = format!("HTTP/1.1 200 Scripted\r\nContent-Length: {}\r\n\r\n", text.len());
+                let _ = stream.write_all((head + &text[..text.len() / 2]).as_bytes());
+                let _ = stream.flush();
                 return;
             }
         };
