@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
-use super::object::{Managers, Object, Version};
+use super::object::{Managers, Object, Reading, Version};
 use super::store::{Change, Event, Store};
 use super::watch::DOUBT;
 use crate::object::name::{Gvk, Key};
@@ -284,8 +284,18 @@ impl Kind {
 
     /// Reads an object out of JSON, keeping of it what somebody here wants.
     pub(super) fn read(&self, text: &str, kind: &str) -> serde_json::Result<Object> {
-        let object = Object::read(text, (&self.api_version, kind), &self.managers)?;
+        self.keep(Reading::of(text)?, kind)
+    }
+
+    /// As much of the object as somebody wants.
+    pub(super) fn keep(&self, reading: Reading, kind: &str) -> serde_json::Result<Object> {
+        let object = reading.object((&self.api_version, kind), &self.managers)?;
         Ok(if self.wanted(&object) { object } else { object.slim() })
+    }
+
+    /// Whether a watch event tells nothing but our own write, whose answer is known.
+    pub(super) fn echoed(&self, event: &Reading) -> bool {
+        self.store().echoed(&event.key, event.uid(), &event.version)
     }
 
     /// Reads an object of which everything is kept: the answer to a write.

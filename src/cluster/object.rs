@@ -159,17 +159,36 @@ struct ManagedFields<'a> {
     fields_v1: Option<&'a RawValue>,
 }
 
-impl Object {
-    /// Reads an object out of the API server's JSON.
-    ///
-    /// `api_version` and `kind` are put in where the text lacks them, as items of a list do.
-    pub(crate) fn read(text: &str, type_meta: (&str, &str), managers: &Managers) -> serde_json::Result<Self> {
-        let head: Head = serde_json::from_str(text)?;
-        let metadata = head.metadata;
+/// An object's JSON of which the metadata has been read, and nothing copied but names.
+pub(crate) struct Reading<'a> {
+    text: &'a str,
+    head: Head<'a>,
+    pub key: Key,
+    pub version: Version,
+}
+
+impl<'a> Reading<'a> {
+    pub(crate) fn of(text: &'a str) -> serde_json::Result<Self> {
+        let mut head: Head = serde_json::from_str(text)?;
+        let metadata = &mut head.metadata;
+        let (namespace, name) = (metadata.namespace.take(), metadata.name.take());
+        let key = Key::new(namespace.unwrap_or_default(), name.unwrap_or_default());
+        let version = Version::parse(&metadata.resource_version.take().unwrap_or_default());
+        Ok(Reading { text, head, key, version })
+    }
+
+    /// The uid, empty where there is none.
+    pub(crate) fn uid(&self) -> &str {
+        self.head.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// The object to keep. `type_meta` (`apiVersion` and `kind`) is put in where the text lacks it, as items of a list do.
+    pub(crate) fn object(self, type_meta: (&str, &str), managers: &Managers) -> serde_json::Result<Object> {
+        let metadata = self.head.metadata;
         let mut object = Object {
-            key: Key::new(metadata.namespace.unwrap_or_default(), metadata.name.unwrap_or_default()),
+            key: self.key,
             uid: metadata.uid.unwrap_or_default().into(),
-            version: Version::parse(&metadata.resource_version.unwrap_or_default()),
+            version: self.version,
             generation: metadata.generation.unwrap_or(0),
             deleting: metadata.deletion_timestamp.is_some_and(|time| time.get() != "null"),
             controller: controller(metadata.owner_references.unwrap_or_default()),
@@ -183,9 +202,18 @@ impl Object {
         if let Some(managed) = metadata.managed_fields {
             object.take_ownership(managed, type_meta.0, managers)?;
         }
-        let type_meta = head.api_version.is_none().then_some(type_meta);
-        object.body = Some(without_managed_fields(text, metadata.managed_fields, type_meta)?);
+        let type_meta = self.head.api_version.is_none().then_some(type_meta);
+        object.body = Some(without_managed_fields(self.text, metadata.managed_fields, type_meta)?);
         Ok(object)
+    }
+}
+
+impl Object {
+    /// Reads an object out of the API server's JSON.
+    ///
+    /// `api_version` and `kind` are put in where the text lacks them, as items of a list do.
+    pub(crate) fn read(text: &str, type_meta: (&str, &str), managers: &Managers) -> serde_json::Result<Self> {
+        Reading::of(text)?.object(type_meta, managers)
     }
 
     fn take_ownership(
@@ -261,7 +289,7 @@ fn without_managed_fields(
             kept.push(',');
         }
     }
-    match managed.map(|value| managed_span(rest, value.get())) {
+    match managed.map(|value| member_span(rest, "\"managedFields\"", value.get())) {
         Some((start, end)) => {
             kept.push_str(&rest[..start]);
             kept.push_str(&rest[end..]);
@@ -272,11 +300,10 @@ fn without_managed_fields(
 }
 
 /// The span of the member whose value is the slice `value` of `text`, with one neighbouring comma.
-fn managed_span(text: &str, value: &str) -> (usize, usize) {
+fn member_span(text: &str, name: &str, value: &str) -> (usize, usize) {
     let value_start = value.as_ptr() as usize - text.as_ptr() as usize;
     let mut end = value_start + value.len();
-    let mut start =
-        text[..value_start].rfind("\"managedFields\"").expect("a member's value follows its name");
+    let mut start = text[..value_start].rfind(name).expect("a member's value follows its name");
     let after = text[end..].len() - text[end..].trim_start().len();
     if text[end + after..].starts_with(',') {
         end += after + 1;
@@ -289,18 +316,26 @@ fn managed_span(text: &str, value: &str) -> (usize, usize) {
     (start, end)
 }
 
+#[derive(Deserialize)]
+struct OwnedFields<'a> {
+    #[serde(borrow, rename = "f:metadata")]
+    metadata: Option<OwnedMetadata<'a>>,
+}
+
+#[derive(Deserialize)]
+struct OwnedMetadata<'a> {
+    #[serde(borrow, rename = "f:ownerReferences")]
+    owner_references: Option<&'a RawValue>,
+}
+
 /// Owner references carry a uid in their keys, which would make every object's ownership text unique.
 fn without_owner_references(fields: &str) -> Cow<'_, str> {
-    if !fields.contains("\"f:ownerReferences\"") {
-        return Cow::Borrowed(fields);
-    }
-    let Ok(mut tree) = serde_json::from_str::<serde_json::Value>(fields) else {
+    let read = serde_json::from_str::<OwnedFields>(fields).ok();
+    let Some(references) = read.and_then(|read| read.metadata?.owner_references) else {
         return Cow::Borrowed(fields);
     };
-    if let Some(metadata) = tree.get_mut("f:metadata").and_then(|metadata| metadata.as_object_mut()) {
-        metadata.shift_remove("f:ownerReferences");
-    }
-    Cow::Owned(tree.to_string())
+    let (start, end) = member_span(fields, "\"f:ownerReferences\"", references.get());
+    Cow::Owned([&fields[..start], &fields[end..]].concat())
 }
 
 /// Whether a record names more than what is written by plain updates here as well.

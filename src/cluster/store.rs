@@ -85,6 +85,18 @@ impl Store {
         self.hear(event)
     }
 
+    /// Whether a watch event only tells what the answer to our own write has told already, which it does once.
+    pub(crate) fn echoed(&mut self, key: &Key, uid: &str, version: &Version) -> bool {
+        let known = self.objects.get(key);
+        let same = known
+            .is_some_and(|known| *known.uid == *uid && known.version == *version && known.body.is_some());
+        if !same || self.writing.contains_key(key) || !self.is_echo(key, version) {
+            return false;
+        }
+        self.told = self.told.max(version.number());
+        true
+    }
+
     /// Announces a write of `key`; `answered` must follow.
     pub(crate) fn begin_write(&mut self, key: &Key) {
         self.writing.entry(key.clone()).or_default().writers += 1;
@@ -146,7 +158,7 @@ impl Store {
     /// Takes in a watch event that waits for nothing. One that an answer has overtaken still tells of a change.
     fn hear(&mut self, event: Event) -> Option<Change> {
         let Event::Put(object) = &event else { return self.take_in(event) };
-        let ours = self.is_echo(object);
+        let ours = self.is_echo(&object.key, &object.version);
         let known = self.objects.get(&object.key);
         let overtaken = known.filter(|known| !ours && known.version.newer_than(&object.version)).cloned();
         let gone = self.removed.contains(&object.uid);
@@ -170,13 +182,13 @@ impl Store {
     }
 
     /// Whether an event tells of our own write, which it does once.
-    fn is_echo(&mut self, object: &Object) -> bool {
-        let Some(echoes) = self.echoes.get_mut(&object.key) else { return false };
+    fn is_echo(&mut self, key: &Key, version: &Version) -> bool {
+        let Some(echoes) = self.echoes.get_mut(key) else { return false };
         let before = echoes.len();
-        echoes.retain(|version| *version != object.version);
+        echoes.retain(|echo| echo != version);
         let found = echoes.len() < before;
         if echoes.is_empty() {
-            self.echoes.remove(&object.key);
+            self.echoes.remove(key);
         }
         found
     }

@@ -17,7 +17,7 @@ use tracing::{debug, warn};
 
 use super::discovery;
 use super::kind::{Kind, Resource, State};
-use super::object::{Object, Version};
+use super::object::{Object, Reading, Version};
 use super::request::{self, Error};
 use super::store::Event;
 
@@ -316,12 +316,24 @@ impl Stream<'_> {
         match line.r#type {
             "BOOKMARK" => self.bookmark(&kind, line.object)?,
             "ERROR" => return Err(Error::from_status(line.object.get()).into()),
-            sort => match kind.read(line.object.get(), &self.resource.gvk.kind) {
-                Ok(object) => self.event(&kind, sort, object),
-                Err(error) => unreadable(self.resource, &error),
-            },
+            sort => {
+                if let Err(error) = self.object(&kind, sort, line.object.get()) {
+                    unreadable(self.resource, &error);
+                }
+            }
         }
         self.heard = true;
+        Ok(())
+    }
+
+    fn object(&mut self, kind: &Kind, sort: &str, text: &str) -> serde_json::Result<()> {
+        let reading = Reading::of(text)?;
+        if self.fresh.is_none() && sort != "DELETED" && kind.echoed(&reading) {
+            *self.at = Some(reading.version.to_string());
+            return Ok(());
+        }
+        let object = kind.keep(reading, &self.resource.gvk.kind)?;
+        self.event(kind, sort, object);
         Ok(())
     }
 
