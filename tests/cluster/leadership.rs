@@ -17,7 +17,7 @@ const LEASE: Duration = Duration::from_secs(4);
 const RENEW: Duration = Duration::from_millis(2500);
 const RETRY: Duration = Duration::from_millis(500);
 
-pub const SHORT: [&str; 4] = [
+const SHORT: [&str; 4] = [
     "--leader-elect",
     "--leader-elect-lease-duration=4s",
     "--leader-elect-renew-deadline=2500ms",
@@ -59,6 +59,12 @@ impl Trio<'_> {
         let holder = self.holder();
         let at = self.candidates.iter().position(|candidate| candidate.identity == holder);
         self.candidates.remove(at.unwrap_or_else(|| panic!("`{holder}` is none of ours")))
+    }
+
+    /// Has one more take part.
+    #[track_caller]
+    pub fn join(&mut self, name: &str) {
+        self.candidates.push(candidate(self.lab, name));
     }
 
     fn holder(&self) -> String {
@@ -228,7 +234,7 @@ fn leader_that_was_stopped_writes_nothing_when_it_wakes() {
         assert_eq!(leader.controller.wait().code(), Some(1), "it has lost the lease");
         let late: Vec<Write> = writes(&lab, &user).into_iter().filter(|write| write.at >= taken).collect();
         assert!(late.is_empty(), "round {round}: written after {taken}: {late:?}");
-        trio.candidates.push(candidate(&lab, &format!("more-{round}")));
+        trio.join(&format!("more-{round}"));
         leader = trio.take_leader();
         let writing = || writes(&lab, &leader.user).iter().any(|write| write.what.starts_with("patch"));
         lab.wait_until("the next one writes", writing);
@@ -251,7 +257,7 @@ fn lease_given_to_another_by_hand_stops_the_leader_before_anybody_takes_it() {
         let took = trio.wait_taken_over(began, &format!("holder set to `{holder}`"));
         assert!(took >= LEASE, "the old leader has its time: {took:?}");
         works(&lab, if holder.is_empty() { "c" } else { "b" });
-        trio.candidates.push(candidate(&lab, if holder.is_empty() { "fifth" } else { "fourth" }));
+        trio.join(if holder.is_empty() { "fifth" } else { "fourth" });
     }
 }
 

@@ -16,6 +16,7 @@ mod chaos;
 mod decorators;
 mod definitions;
 mod discovery;
+mod leadership;
 mod restarts;
 mod visits;
 mod watches;

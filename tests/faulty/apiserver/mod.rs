@@ -350,8 +350,13 @@ impl State {
             "DELETE" => self.objects.delete(&place, body.pointer("/preconditions/uid")),
             "POST" => {
                 let name = body["metadata"]["name"].as_str().unwrap_or_default().to_string();
-                Ok(self.objects.insert(&Place { name, ..place }, body))
+                let place = Place { name, ..place };
+                if self.objects.objects.contains_key(&place) {
+                    return Err(Refusal::new(409, "AlreadyExists", "it is there already"));
+                }
+                Ok(self.objects.insert(&place, body))
             }
+            "PUT" => self.objects.replace(&place, body),
             _ if request.http.query.contains_key("force") => {
                 let manager = request.parameter("fieldManager").unwrap_or_default();
                 self.objects.apply(&place, &request.subresource, manager, &body)

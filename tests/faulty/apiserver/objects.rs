@@ -187,6 +187,15 @@ impl Objects {
         Ok(self.store(place, object))
     }
 
+    /// A whole object in the place of the one with its uid and version. What the server sets itself stays.
+    pub fn replace(&mut self, place: &Place, mut object: Value) -> Result<Value, Refusal> {
+        let guards = json!({"metadata": {
+            "uid": object["metadata"]["uid"], "resourceVersion": object["metadata"]["resourceVersion"],
+        }});
+        object["metadata"] = self.merge(place, &guards)?["metadata"].clone();
+        Ok(self.store(place, object))
+    }
+
     /// A merge patch, guarded by the uid and the version in it.
     pub fn merge(&mut self, place: &Place, patch: &Value) -> Result<Value, Refusal> {
         let live = self.objects.get(place).ok_or_else(|| not_found(place))?;
