@@ -4,5 +4,8 @@
 
 pub(crate) mod case;
 pub(crate) mod difference;
+mod kinds;
+pub(crate) mod new;
+mod parents;
 pub(crate) mod schema;
 pub(crate) mod test;

@@ -4,6 +4,7 @@
 //! not be asked.
 
 mod log;
+mod new;
 mod out;
 mod paint;
 mod render;
@@ -42,6 +43,7 @@ Examples:
   syncwright serve                                answer hook calls from ./hooks on port 8090
   syncwright render mysql sync my.yaml            what would the hook answer?
   syncwright test                                 run all cases below ./hooks
+  syncwright new website --group example.com      make an operator to begin with
 
 Exit codes:
   0  done
@@ -55,6 +57,7 @@ enum Verb {
     Render(render::Flags),
     Test(test::Flags),
     Schema(schema::Flags),
+    New(new::Flags),
 }
 
 impl Verb {
@@ -62,7 +65,7 @@ impl Verb {
     fn usual_log_level(&self) -> &'static str {
         match self {
             Verb::Serve(_) | Verb::Run(_) => "info",
-            Verb::Render(_) | Verb::Test(_) | Verb::Schema(_) => "off",
+            _ => "off",
         }
     }
 }
@@ -83,6 +86,7 @@ pub(crate) fn run() -> ExitCode {
         Verb::Render(flags) => render::run(flags),
         Verb::Test(flags) => test::run(flags),
         Verb::Schema(flags) => schema::run(flags),
+        Verb::New(flags) => new::run(flags),
     };
     match ended {
         Ok(Ended::Well) => ExitCode::SUCCESS,

@@ -2,6 +2,7 @@
 
 mod access;
 mod answers;
+mod author;
 mod changing;
 mod creating;
 mod decorators;

@@ -1,0 +1,7 @@
+//! Parents made from their kind's schema: an example to begin with, and many odd ones to try a hook with.
+//!
+//! Knows structural schemas, and nothing of hooks.
+
+pub(crate) mod crd;
+pub(crate) mod example;
+mod pattern;
