@@ -6,6 +6,7 @@ mod cluster;
 mod config;
 mod controller;
 mod hook;
+mod metric;
 mod object;
 mod plan;
 mod problem;

@@ -3,6 +3,7 @@
 //! stdout is for data, stderr for talk. Exit codes are an interface: 0 done, 1 what was asked about is at fault, 2 it could
 //! not be asked.
 
+mod admin;
 mod log;
 mod new;
 mod out;

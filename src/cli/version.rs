@@ -7,15 +7,16 @@ use crate::schedule::zone::tzdb_release;
 /// The released kube that the lock file names.
 const KUBE: &str = "5.0.0";
 
+pub(super) const NUMBER: &str = env!("CARGO_PKG_VERSION");
+/// A release build names its commit; one from a source archive can't.
+pub(super) const COMMIT: Option<&str> = option_env!("SYNCWRIGHT_COMMIT");
+
 /// One line, after the program's name.
-pub(super) static LINE: LazyLock<String> =
-    LazyLock::new(|| format!("{} ({})", env!("CARGO_PKG_VERSION"), details()));
+pub(super) static LINE: LazyLock<String> = LazyLock::new(|| format!("{NUMBER} ({})", details()));
 
 fn details() -> String {
     let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-    // A release build names its commit; one from a source archive can't.
-    let commit =
-        option_env!("SYNCWRIGHT_COMMIT").map(|commit| format!("commit {commit}, ")).unwrap_or_default();
+    let commit = COMMIT.map(|commit| format!("commit {commit}, ")).unwrap_or_default();
     let zones = tzdb_release();
     format!("{commit}{profile} build, time zones {zones}, kube {KUBE}")
 }

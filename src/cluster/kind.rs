@@ -130,6 +130,11 @@ pub(super) struct Subject {
 pub(crate) struct Kinds(Mutex<HashMap<Subject, Weak<Kind>>>);
 
 impl Kinds {
+    /// What is under watch now.
+    pub(crate) fn all(&self) -> Vec<Arc<Kind>> {
+        lock(&self.0).values().filter_map(Weak::upgrade).collect()
+    }
+
     /// The subject, and its watch started with `start` when nobody else holds it.
     pub(super) fn hold(
         &self,
@@ -266,7 +271,12 @@ impl Kind {
 
     /// How many objects there are.
     pub(crate) fn count(&self) -> usize {
-        self.store().all().count()
+        self.size().0
+    }
+
+    /// How many objects there are, and how many bytes of JSON are kept of them.
+    pub(super) fn size(&self) -> (usize, usize) {
+        self.store().size()
     }
 
     /// The objects that `test` picks.

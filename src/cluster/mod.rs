@@ -6,6 +6,7 @@ pub(crate) mod event;
 pub(crate) mod gate;
 pub(crate) mod kind;
 pub(crate) mod lease;
+pub(crate) mod meter;
 pub(crate) mod object;
 pub(crate) mod request;
 pub(crate) mod store;
@@ -43,6 +44,8 @@ pub(crate) struct Cluster {
     writes: Client,
     places: Semaphore,
     watch_idle: Duration,
+    /// The API server's address, as metrics have it.
+    host: String,
 }
 
 impl Cluster {
@@ -63,11 +66,12 @@ impl Cluster {
         };
         // The queue backs off by itself; a retry hidden in the client would only hold up a visit.
         config.default_retry = false;
+        let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
         let writes = gate::gated(&config, gate.clone())?;
         let client = Client::try_from(config)?;
         let places = Semaphore::new(PLACES);
         let kinds = Kinds::default();
-        Ok(Arc::new(Cluster { managers, kinds, gate, client, writes, places, watch_idle }))
+        Ok(Arc::new(Cluster { managers, kinds, gate, client, writes, places, watch_idle, host }))
     }
 
     /// Holds a kind under watch: `listener` hears of every change until the hold is dropped.

@@ -10,6 +10,8 @@ use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
 
+use super::meter;
+
 /// kube never ends a request by itself.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -130,9 +132,12 @@ impl From<http::Error> for Error {
 
 /// Sends and gives the body once the head says success.
 pub(super) async fn open(client: &Client, request: Request<Body>) -> Result<Body, Error> {
-    let answer = tokio::time::timeout(TIMEOUT, client.send(request))
-        .await
-        .map_err(|_| Error::Unanswered(format!("no answer within {} s", TIMEOUT.as_secs())))??;
+    let method = request.method().clone();
+    let answer = tokio::time::timeout(TIMEOUT, client.send(request)).await;
+    let code = answer.as_ref().ok().and_then(|answer| Some(answer.as_ref().ok()?.status().as_u16()));
+    meter::note_request(&method, code);
+    let answer =
+        answer.map_err(|_| Error::Unanswered(format!("no answer within {} s", TIMEOUT.as_secs())))??;
     let (head, body) = answer.into_parts();
     if head.status.is_success() {
         return Ok(body);

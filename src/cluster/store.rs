@@ -40,6 +40,8 @@ pub(crate) struct Store {
     echoes: HashMap<Key, Vec<Version>>,
     /// The newest version that the watch or a list has told.
     told: u64,
+    /// The JSON that is kept, all objects together.
+    bytes: usize,
 }
 
 #[derive(Default)]
@@ -51,6 +53,11 @@ struct Writing {
 impl Store {
     pub(crate) fn get(&self, key: &Key) -> Option<&Arc<Object>> {
         self.objects.get(key)
+    }
+
+    /// Objects, and bytes of their JSON.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.objects.len(), self.bytes)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Object>> {
@@ -215,6 +222,7 @@ impl Store {
         {
             // The same object, now wanted whole: no change in the cluster.
             if object.version == known.version && known.body.is_none() && object.body.is_some() {
+                self.bytes += length(&object);
                 self.objects.insert(object.key.clone(), Arc::new(object));
             }
             return None;
@@ -240,6 +248,7 @@ impl Store {
     }
 
     fn index(&mut self, object: &Object) {
+        self.bytes += length(object);
         let keys = match &object.controller {
             Some(controller) => self.by_controller.entry(controller.uid.clone()).or_default(),
             None => self.without_controller.entry(object.key.namespace.clone()).or_default(),
@@ -248,6 +257,7 @@ impl Store {
     }
 
     fn unindex(&mut self, object: &Object) {
+        self.bytes -= length(object);
         match &object.controller {
             Some(controller) => {
                 if let Some(keys) = self.by_controller.get_mut(&controller.uid) {
@@ -267,6 +277,11 @@ impl Store {
             }
         }
     }
+}
+
+/// The JSON that is kept of an object.
+fn length(object: &Object) -> usize {
+    object.body.as_ref().map_or(0, |body| body.get().len())
 }
 
 #[cfg(test)]
@@ -366,6 +381,21 @@ mod tests {
         store.watched(Event::Put(object("a", "1", 7).slim()));
         assert!(store.relisted(vec![object("a", "1", 7)], &Version::Number(8)).is_empty());
         assert!(store.get(&key("a")).is_some_and(|object| object.body.is_some()));
+    }
+
+    #[test]
+    fn bytes_are_those_of_what_is_kept() {
+        let mut store = Store::default();
+        let whole = |version| object("a", "1", version);
+        let length = whole(1).body.expect("kept").get().len();
+        store.watched(Event::Put(whole(1).slim()));
+        assert_eq!(store.size(), (1, 0));
+        store.watched(Event::Put(whole(1)));
+        assert_eq!(store.size(), (1, length));
+        store.watched(Event::Put(whole(2)));
+        assert_eq!(store.size(), (1, length));
+        store.watched(Event::Gone(whole(3)));
+        assert_eq!(store.size(), (0, 0));
     }
 
     #[test]

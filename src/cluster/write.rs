@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::Cluster;
 use super::kind::{Kind, Origin, Resource};
+use super::meter;
 use super::object::{Object, Version};
 use super::request::{self, Error};
 use super::store::Event;
@@ -53,7 +54,8 @@ impl Writer<'_> {
     ) -> Result<Version, Error> {
         let force = force == Force::Yes;
         let query = format!("fieldManager={}&force={force}", self.cluster.managers.objects);
-        self.patch(kind, key, &resource.path(&key.namespace, Some(&key.name)), &query, APPLY, body).await
+        self.patch(kind, key, &resource.path(&key.namespace, Some(&key.name)), &query, (APPLY, "apply"), body)
+            .await
     }
 
     /// Server-side apply of a parent's status under the status manager.
@@ -66,7 +68,7 @@ impl Writer<'_> {
     ) -> Result<Version, Error> {
         let path = format!("{}/status", resource.path(&key.namespace, Some(&key.name)));
         let query = format!("fieldManager={}&force=true", self.cluster.managers.status);
-        self.patch(kind, key, &path, &query, APPLY, body).await
+        self.patch(kind, key, &path, &query, (APPLY, "status"), body).await
     }
 
     /// Replaces parts of an object's metadata, guarded by the version they were computed from.
@@ -82,7 +84,7 @@ impl Writer<'_> {
         let body = json!({ "metadata": metadata }).to_string().into_bytes();
         let path = resource.path(&object.key.namespace, Some(&object.key.name));
         let query = format!("fieldManager={}", self.cluster.managers.objects);
-        self.patch(kind, &object.key, &path, &query, MERGE, body).await.map(drop)
+        self.patch(kind, &object.key, &path, &query, (MERGE, "patch"), body).await.map(drop)
     }
 
     /// Merges fields into an object or its status, guarded by the version they were computed from.
@@ -101,7 +103,9 @@ impl Writer<'_> {
             path.push_str("/status");
         }
         let query = format!("fieldManager={}", self.cluster.managers.objects);
-        self.patch(kind, &object.key, &path, &query, MERGE, fields.to_string().into_bytes()).await.map(drop)
+        let verb = if part == Part::Status { "status" } else { "patch" };
+        let body = fields.to_string().into_bytes();
+        self.patch(kind, &object.key, &path, &query, (MERGE, verb), body).await.map(drop)
     }
 
     /// Changes an object by a JSON patch, which guards itself by the version it was made from.
@@ -114,7 +118,8 @@ impl Writer<'_> {
     ) -> Result<(), Error> {
         let path = resource.path(&key.namespace, Some(&key.name));
         let query = format!("fieldManager={}", self.cluster.managers.objects);
-        self.patch(kind, key, &path, &query, JSON_PATCH, patch.to_string().into_bytes()).await.map(drop)
+        let body = patch.to_string().into_bytes();
+        self.patch(kind, key, &path, &query, (JSON_PATCH, "patch"), body).await.map(drop)
     }
 
     /// Deletes exactly the object with this uid; its dependents follow in the background.
@@ -135,6 +140,7 @@ impl Writer<'_> {
             .body(Body::from(options.to_string().into_bytes()))?;
         let write = kind.begin_write(key);
         let answer = self.cluster.send(request).await;
+        meter::note_write(kind, "delete", &answer);
         let seen = answer.as_ref().ok().and_then(|bytes| still_there(kind, resource, bytes));
         let gone = match &answer {
             Ok(_) => seen.is_none(),
@@ -197,7 +203,7 @@ impl Writer<'_> {
         key: &Key,
         path: &str,
         query: &str,
-        content_type: &str,
+        (content_type, verb): (&str, &str),
         body: Vec<u8>,
     ) -> Result<Version, Error> {
         let body = if content_type == APPLY { as_yaml(body) } else { body };
@@ -219,6 +225,7 @@ impl Writer<'_> {
             Err(error) => (None, Err(error)),
         };
         write.end(seen, Some(self.origin));
+        meter::note_write(kind, verb, &outcome);
         outcome
     }
 }

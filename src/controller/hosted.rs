@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use tokio::sync::watch;
@@ -17,6 +17,7 @@ use crate::cluster::kind::{Interest, Kind, Resource, State, Use};
 use crate::config::Definition;
 use crate::config::spec::{ChildRule, HookSpec, Role, UpdateMethod};
 use crate::controller::access::Access;
+use crate::controller::meter::{Meter, Outcome};
 use crate::controller::queue::{Next, Queue};
 use crate::controller::related::Related;
 use crate::controller::room::{ChildKind, Room};
@@ -58,14 +59,27 @@ impl Hosted {
         };
         let (sync, finalize, customize) =
             (hook(&hooks.sync)?, hook(&hooks.finalize)?, hook(&hooks.customize)?);
-        let queue = Arc::new(Queue::new(settings.longest_retry));
+        let meter = reach.meters.of(&definition);
+        let queue = Arc::new(Queue::new(settings.longest_retry, meter.traffic.clone()));
+        meter.follow(&queue, settings.workers);
         let ending = Arc::new(Ending { queue: queue.clone(), notify: tokio::sync::Notify::new() });
         let mut tasks = JoinSet::new();
         let number = next_number();
         let own = [&sync, &finalize, &customize].into_iter().flatten().filter_map(Hook::built_in);
         let changes = reach.changes.clone().and_then(|changes| OwnChanges::of(own, changes));
-        let start =
-            Start { number, cluster, recorder, sync, finalize, customize, queue, settings, changes, before };
+        let start = Start {
+            number,
+            cluster,
+            recorder,
+            sync,
+            finalize,
+            customize,
+            queue,
+            settings,
+            meter,
+            changes,
+            before,
+        };
         tasks.spawn(start.run(definition.clone(), ending.clone()));
         Ok(Hosted { definition, ending, tasks })
     }
@@ -109,6 +123,7 @@ struct Start {
     customize: Option<Hook>,
     queue: Arc<Queue>,
     settings: Settings,
+    meter: Arc<Meter>,
     changes: Option<OwnChanges>,
     /// The end of a definition of the same name.
     before: Option<JoinHandle<()>>,
@@ -211,6 +226,7 @@ impl Start {
             children: definition.spec.children.iter().map(hold).collect(),
             definition,
             settings: self.settings,
+            meter: self.meter,
             recorder: self.recorder,
             parents: parents.kind.clone(),
             parent_resource: resource,
@@ -349,11 +365,14 @@ async fn resync(room: Arc<Room>) {
 
 async fn work(room: Arc<Room>) {
     while let Some(key) = room.queue.next().await {
+        let _under_way = room.meter.visit_begins();
+        let began = Instant::now();
         let visit = AssertUnwindSafe(visit::visit(&room, &key)).catch_unwind().await;
-        let next = visit.unwrap_or_else(|_| {
+        let (outcome, next) = visit.unwrap_or_else(|_| {
             error!(controller = room.definition.name, parent = %key, "visit panicked, will retry");
-            Next::Backoff(Duration::ZERO)
+            (Outcome::Panicked, Next::Backoff(Duration::ZERO))
         });
+        room.meter.visit_ended(outcome, next, began.elapsed());
         room.queue.done(&key, next);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use crate::controller::meter::Standing;
 use crate::controller::undeclared::Unfit;
 use crate::object::name::Key;
 use crate::plan;
@@ -43,6 +44,8 @@ pub(crate) struct Memory {
     pub finalize_fails_since: Option<Instant>,
     /// Since when a deletion waits for kinds that cannot be read.
     kinds_unread_since: Option<Instant>,
+    /// How its last visit ended, as it is counted.
+    pub standing: Standing,
 }
 
 /// The server answered a write with content that is not what was asked for: it normalises something.
@@ -98,6 +101,7 @@ impl Memory {
             unsettled: 0,
             finalize_fails_since: None,
             kinds_unread_since: None,
+            standing: Standing::default(),
         }
     }
 

@@ -5,6 +5,8 @@
 pub(crate) mod access;
 pub(crate) mod hosted;
 pub(crate) mod memory;
+pub(crate) mod meter;
+mod metrics;
 pub(crate) mod posted;
 pub(crate) mod queue;
 pub(crate) mod related;
@@ -24,6 +26,7 @@ use tokio::sync::watch;
 
 use crate::cluster::Cluster;
 use crate::cluster::event::Recorder;
+use crate::controller::meter::Meters;
 use crate::controller::running::{Means, Running};
 use crate::hook::{Changes, PathService};
 
@@ -53,6 +56,8 @@ pub(crate) struct Hooks {
     pub paths: PathService,
     /// Tells which built-in hooks answer anew; the parents of their definitions are then visited.
     pub changes: Option<watch::Receiver<Changes>>,
+    /// What is measured of definitions and the calls of their hooks.
+    pub meters: Arc<Meters>,
 }
 
 /// Runs whatever definitions there are, following their changes, until `ending` resolves.

@@ -4,12 +4,13 @@
 //! visit afterwards. Delayed entries keep the earliest time asked for. Failures back off per key.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::metric::count::{Counter, Histogram};
 use crate::object::name::Key;
 
 /// The first retry comes after this; each further one takes twice as long.
@@ -32,13 +33,60 @@ pub(crate) enum Next {
     Backoff(Duration),
 }
 
+#[derive(Debug)]
 pub(crate) struct Queue {
     state: Mutex<State>,
     wake: Notify,
     longest_retry: Duration,
+    traffic: Arc<Traffic>,
 }
 
-#[derive(Default)]
+/// client-go's bounds for its queues.
+const BOUNDS: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0];
+
+/// What has gone through a queue.
+#[derive(Debug)]
+pub(crate) struct Traffic {
+    pub adds: Counter,
+    pub retries: Counter,
+    /// From when a visit is due to its start.
+    pub waited: Histogram,
+    pub worked: Histogram,
+}
+
+impl Default for Traffic {
+    fn default() -> Self {
+        let (adds, retries) = Default::default();
+        Traffic { adds, retries, waited: Histogram::new(&BOUNDS), worked: Histogram::new(&BOUNDS) }
+    }
+}
+
+/// What is in a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Load {
+    /// Keys that wait for a worker.
+    pub due: usize,
+    /// For how long the first of them has waited.
+    pub oldest: Duration,
+    /// The ages of all visits under way, in sum.
+    pub unfinished: Duration,
+    /// The age of the oldest of them.
+    pub longest: Duration,
+}
+
+impl Load {
+    /// Both together.
+    pub(crate) fn and(self, other: Load) -> Load {
+        Load {
+            due: self.due + other.due,
+            oldest: self.oldest.max(other.oldest),
+            unfinished: self.unfinished + other.unfinished,
+            longest: self.longest.max(other.longest),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
 struct State {
     due: BTreeMap<(Instant, u64), Key>,
     entries: HashMap<Key, Entry>,
@@ -46,12 +94,13 @@ struct State {
     closed: bool,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Entry {
     due: Option<(Instant, u64)>,
     /// The earliest time asked for by a delay; a visit before it does not cancel it.
     asked: Option<Instant>,
-    visiting: bool,
+    /// Since when it is visited.
+    visited_since: Option<Instant>,
     again: bool,
     failures: u32,
     /// When the last failure is to be tried again. One that comes sooner says nothing new, so it does not count.
@@ -59,15 +108,26 @@ struct Entry {
 }
 
 impl Queue {
-    pub(crate) fn new(longest_retry: Duration) -> Self {
-        Queue { state: Mutex::default(), wake: Notify::new(), longest_retry }
+    pub(crate) fn new(longest_retry: Duration, traffic: Arc<Traffic>) -> Self {
+        Queue { state: Mutex::default(), wake: Notify::new(), longest_retry, traffic }
+    }
+
+    /// What it holds at this moment.
+    pub(crate) fn load(&self) -> Load {
+        let state = self.lock();
+        let now = Instant::now();
+        let ages = state.entries.values().filter_map(|entry| Some(now - entry.visited_since?));
+        let (unfinished, longest) =
+            ages.fold(Default::default(), |(sum, longest), age: Duration| (sum + age, age.max(longest)));
+        let oldest = state.due.first_key_value().map_or(Duration::ZERO, |((at, _), _)| now - *at);
+        Load { due: state.due.range(..=(now, u64::MAX)).count(), oldest, unfinished, longest }
     }
 
     /// Asks for a visit now.
     pub(crate) fn add(&self, key: Key) {
         let mut state = self.lock();
         let entry = state.entries.entry(key.clone()).or_default();
-        if entry.visiting {
+        if entry.visited_since.is_some() {
             entry.again = true;
             return;
         }
@@ -85,7 +145,8 @@ impl Queue {
     /// Makes the retries of failed visits due now, since what they failed for may be mended.
     pub(crate) fn hurry(&self) {
         let mut state = self.lock();
-        let failed = state.entries.iter().filter(|(_, entry)| entry.failures > 0 && !entry.visiting);
+        let failed =
+            state.entries.iter().filter(|(_, entry)| entry.failures > 0 && entry.visited_since.is_none());
         let failed: Vec<Key> = failed.map(|(key, _)| key.clone()).collect();
         let now = Instant::now();
         for key in failed {
@@ -104,8 +165,11 @@ impl Queue {
                     self.wake.notify_one();
                     return None;
                 }
-                match state.take_due(Instant::now()) {
-                    Ok(key) => {
+                let now = Instant::now();
+                match state.take_due(now) {
+                    Ok((key, due)) => {
+                        self.traffic.adds.one();
+                        self.traffic.waited.note(now - due);
                         if !state.due.is_empty() {
                             self.wake.notify_one();
                         }
@@ -130,9 +194,9 @@ impl Queue {
     pub(crate) fn done(&self, key: &Key, next: Next) {
         let mut state = self.lock();
         let Some(entry) = state.entries.get_mut(key) else { return };
-        entry.visiting = false;
-        let again = std::mem::take(&mut entry.again);
         let now = Instant::now();
+        self.traffic.worked.note(entry.visited_since.take().map_or(Duration::ZERO, |since| now - since));
+        let again = std::mem::take(&mut entry.again);
         if !matches!(next, Next::Backoff(_)) {
             (entry.failures, entry.retry_at) = (0, None);
         } else if entry.retry_at.is_none_or(|at| at <= now) {
@@ -143,6 +207,7 @@ impl Queue {
             Next::Again => state.schedule(key.clone(), now),
             Next::After(delay) => state.ask(key.clone(), now + delay.min(LONGEST_DELAY)),
             Next::Backoff(least) => {
+                self.traffic.retries.one();
                 let retry_at = now + self.retry_delay(failures).max(least.min(LONGEST_DELAY));
                 entry.retry_at = Some(retry_at);
                 state.schedule(key.clone(), retry_at);
@@ -178,7 +243,7 @@ impl State {
     fn ask(&mut self, key: Key, at: Instant) {
         let entry = self.entries.entry(key.clone()).or_default();
         entry.asked = Some(entry.asked.map_or(at, |known| known.min(at)));
-        if !entry.visiting {
+        if entry.visited_since.is_none() {
             self.schedule(key, at);
         }
     }
@@ -197,8 +262,8 @@ impl State {
         self.due.insert(id, key);
     }
 
-    /// The first due key that nobody is visiting, else when to look again.
-    fn take_due(&mut self, now: Instant) -> Result<Key, Option<Instant>> {
+    /// The first due key that nobody is visiting and when it was due, else when to look again.
+    fn take_due(&mut self, now: Instant) -> Result<(Key, Instant), Option<Instant>> {
         while let Some((&id, _)) = self.due.first_key_value() {
             if id.0 > now {
                 return Err(Some(id.0));
@@ -207,18 +272,19 @@ impl State {
             let entry = self.entries.entry(key.clone()).or_default();
             entry.due = None;
             entry.asked = entry.asked.filter(|asked| *asked > now);
-            if entry.visiting {
+            if entry.visited_since.is_some() {
                 entry.again = true;
                 continue;
             }
-            entry.visiting = true;
-            return Ok(key);
+            entry.visited_since = Some(now);
+            return Ok((key, id.0));
         }
         Err(None)
     }
 
     fn forget_if_idle(&mut self, key: &Key) {
-        let idle = |entry: &Entry| entry.due.is_none() && entry.failures == 0 && !entry.visiting;
+        let idle =
+            |entry: &Entry| entry.due.is_none() && entry.failures == 0 && entry.visited_since.is_none();
         if self.entries.get(key).is_some_and(idle) {
             self.entries.remove(key);
         }
@@ -233,13 +299,17 @@ mod tests {
         Key::new("n", name)
     }
 
+    fn queue() -> Queue {
+        Queue::new(LONGEST_RETRY, Arc::default())
+    }
+
     async fn ready(queue: &Queue) -> Option<String> {
         tokio::time::timeout(Duration::ZERO, queue.next()).await.ok().flatten().map(|key| key.name)
     }
 
     #[tokio::test(start_paused = true)]
     async fn key_added_twice_is_visited_once() {
-        let queue = Queue::new(LONGEST_RETRY);
+        let queue = queue();
         queue.add(key("a"));
         queue.add(key("a"));
         assert_eq!(ready(&queue).await.as_deref(), Some("a"));
@@ -249,7 +319,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn trigger_during_a_visit_makes_exactly_one_more() {
-        let queue = Queue::new(LONGEST_RETRY);
+        let queue = queue();
         queue.add(key("a"));
         assert_eq!(ready(&queue).await.as_deref(), Some("a"));
         queue.add(key("a"));
@@ -263,7 +333,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn earliest_delay_wins() {
-        let queue = Queue::new(LONGEST_RETRY);
+        let queue = queue();
         queue.add_after(key("a"), Duration::from_secs(10));
         queue.add_after(key("a"), Duration::from_secs(60));
         tokio::time::advance(Duration::from_secs(9)).await;
@@ -274,7 +344,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn visit_in_between_does_not_cancel_a_delay() {
-        let queue = Queue::new(LONGEST_RETRY);
+        let queue = queue();
         queue.add_after(key("a"), Duration::from_secs(10));
         tokio::time::advance(Duration::from_secs(2)).await;
         queue.add(key("a"));
@@ -286,7 +356,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn failures_back_off_and_never_end() {
-        let queue = Queue::new(Duration::from_secs(1));
+        let queue = Queue::new(Duration::from_secs(1), Arc::default());
         queue.add(key("a"));
         let mut waits = Vec::new();
         for _ in 0..30 {
@@ -301,7 +371,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn triggers_between_retries_do_not_put_them_off() {
-        let queue = Queue::new(LONGEST_RETRY);
+        let queue = queue();
         for _ in 0..30 {
             queue.add(key("a"));
             assert_eq!(ready(&queue).await.as_deref(), Some("a"));
@@ -313,7 +383,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn retry_keeps_the_delay_that_is_asked_for() {
-        let queue = Queue::new(LONGEST_RETRY);
+        let queue = queue();
         queue.add(key("a"));
         assert_eq!(ready(&queue).await.as_deref(), Some("a"));
         let before = Instant::now();
@@ -324,7 +394,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn retry_does_not_put_off_an_earlier_wish() {
-        let queue = Queue::new(LONGEST_RETRY);
+        let queue = queue();
         queue.add(key("a"));
         assert_eq!(ready(&queue).await.as_deref(), Some("a"));
         let before = Instant::now();
@@ -336,7 +406,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn retries_can_be_hurried_and_nothing_else() {
-        let queue = Queue::new(LONGEST_RETRY);
+        let queue = queue();
         for name in ["failed", "asked"] {
             queue.add(key(name));
         }
@@ -351,15 +421,34 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn load_is_what_waits_and_what_is_visited() {
+        let queue = queue();
+        for name in ["a", "b"] {
+            queue.add(key(name));
+        }
+        queue.add_after(key("c"), Duration::from_secs(60));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(ready(&queue).await.as_deref(), Some("a"));
+        tokio::time::advance(Duration::from_secs(2)).await;
+        let (oldest, worked) = (Duration::from_secs(3), Duration::from_secs(2));
+        let expected = Load { due: 1, oldest, unfinished: worked, longest: worked };
+        assert_eq!(queue.load(), expected);
+        queue.done(&key("a"), Next::Backoff(Duration::ZERO));
+        let traffic = &queue.traffic;
+        assert_eq!((traffic.adds.value(), traffic.retries.value()), (1, 1));
+        assert_eq!((traffic.waited.snapshot().seconds, traffic.worked.snapshot().seconds), (1.0, 2.0));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn delay_beyond_every_calendar_is_cut() {
-        let queue = Queue::new(LONGEST_RETRY);
+        let queue = queue();
         queue.add_after(key("a"), Duration::from_secs(u64::MAX));
         assert_eq!(ready(&queue).await, None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn closed_queue_lets_every_worker_go() {
-        let queue = std::sync::Arc::new(Queue::new(LONGEST_RETRY));
+        let queue = std::sync::Arc::new(queue());
         let workers: Vec<_> = (0..3)
             .map(|_| {
                 tokio::spawn({

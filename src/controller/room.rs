@@ -15,6 +15,7 @@ use crate::config::Definition;
 use crate::config::spec::{ChildRule, Role};
 use crate::controller::Settings;
 use crate::controller::memory::Memory;
+use crate::controller::meter::Meter;
 use crate::controller::queue::Queue;
 use crate::controller::related::Related;
 use crate::controller::undeclared::Undeclared;
@@ -44,6 +45,7 @@ pub(crate) struct Room {
     pub number: u64,
     pub definition: Arc<Definition>,
     pub settings: Settings,
+    pub meter: Arc<Meter>,
     pub cluster: Arc<Cluster>,
     pub recorder: Arc<Recorder>,
     pub parents: Arc<Kind>,

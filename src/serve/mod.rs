@@ -2,6 +2,7 @@
 //!
 //! Knows sockets, headers and statuses, and no template: the shelf answers.
 
+pub(crate) mod admin;
 mod body;
 mod call;
 mod form;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::hook::local::edition::Rejected;
 use crate::hook::local::renders::Renders;
 use crate::hook::local::{CallState, HookState, State};
+use crate::metric::text::{CONTENT_TYPE, Text};
 use crate::problem::Problem;
 use crate::serve::form::Form;
 
@@ -33,6 +34,11 @@ pub(super) async fn nothing_here(request: HttpRequest) -> HttpResponse {
     let problem = Problem::new(format!("there is nothing at `{}`", request.path()))
         .expected("`POST /<hook>/<call>`")
         .hint("`GET /` lists the hooks and their calls");
+    Form::of(request.headers(), b"").problem(StatusCode::NOT_FOUND, &problem)
+}
+
+pub(super) async fn no_such_page(request: HttpRequest) -> HttpResponse {
+    let problem = Problem::new(format!("there is nothing at `{}`", request.path()));
     Form::of(request.headers(), b"").problem(StatusCode::NOT_FOUND, &problem)
 }
 
@@ -61,9 +67,9 @@ pub(super) async fn readiness(renders: Data<Renders>, detail: Query<Detail>) -> 
 }
 
 pub(super) async fn metrics(renders: Data<Renders>) -> HttpResponse {
-    HttpResponse::Ok()
-        .content_type("text/plain; version=0.0.4; charset=utf-8")
-        .body(renders.shelf().metrics())
+    let mut text = Text::default();
+    renders.shelf().write_metrics(&mut text);
+    HttpResponse::Ok().content_type(CONTENT_TYPE).body(text.into_string())
 }
 
 pub(super) async fn index(request: HttpRequest, renders: Data<Renders>) -> HttpResponse {

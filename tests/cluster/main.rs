@@ -12,6 +12,7 @@ mod foreign;
 mod kinds;
 mod leadership;
 mod loops;
+mod observability;
 mod operators;
 mod ownership;
 mod plain;

@@ -102,6 +102,9 @@ impl Stage {
             .arg(path("kubeconfig"))
             .args(["--hook-url", "http://127.0.0.1:9"])
             .args(flags)
+            // Many controllers run at once here.
+            .env("SYNCWRIGHT_METRICS_ADDRESS", "0")
+            .env("SYNCWRIGHT_HEALTH_PROBE_BIND_ADDRESS", "0")
             .stdout(Stdio::null())
             .stderr(File::create(&log).expect("a log"));
         Controller { child: spawn_tied(command).expect("the binary starts"), log }

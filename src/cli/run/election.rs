@@ -53,6 +53,11 @@ pub(super) struct Flags {
 }
 
 impl Flags {
+    /// The Lease that is run for, if any.
+    pub(super) fn lease(&self) -> Option<String> {
+        self.leader_elect.then(|| self.leader_elect_id.clone())
+    }
+
     /// What to run for; `None` without leader election.
     pub(super) fn claim(&self) -> Result<Option<Claim>> {
         if !self.leader_elect {

@@ -13,11 +13,12 @@ use futures::FutureExt;
 use tokio::sync::watch;
 use tracing::error;
 
-use crate::cli::{Ended, serve};
+use crate::cli::{Ended, admin, serve};
 use crate::cluster::Cluster;
 use crate::cluster::gate::Gate;
 use crate::cluster::lease::Election;
 use crate::cluster::object::Managers;
+use crate::controller::meter::Meters;
 use crate::controller::source::{self, Definitions};
 use crate::controller::{self, Hooks, Settings};
 use crate::hook::PathService;
@@ -64,6 +65,8 @@ pub(super) struct Flags {
     watch_idle_seconds: u64,
     #[command(flatten)]
     election: election::Flags,
+    #[command(flatten)]
+    admin: admin::Flags,
 }
 
 const AFTER_HELP: &str = "\
@@ -135,9 +138,23 @@ async fn work(
     let Some(url) = flags.hook_url.clone() else {
         return with_own_hooks(flags, cluster, definitions, settings).await;
     };
-    let hooks = Hooks { paths: PathService::At(url), changes: None };
-    controller::run(cluster, definitions, hooks, settings, serve::stop_signal()?).await;
+    let stop = serve::stop_signal()?.shared();
+    let meters = Arc::<Meters>::default();
+    let subjects = subjects(flags, &cluster, &meters, None);
+    flags.admin.answer(subjects, stop.clone())?;
+    let hooks = Hooks { paths: PathService::At(url), changes: None, meters };
+    controller::run(cluster, definitions, hooks, settings, stop).await;
     Ok(Ended::Well)
+}
+
+/// What metrics and probes tell of.
+fn subjects(
+    flags: &Flags,
+    cluster: &Arc<Cluster>,
+    meters: &Arc<Meters>,
+    shelf: Option<Arc<Shelf>>,
+) -> admin::Subjects {
+    admin::Subjects { cluster: cluster.clone(), meters: meters.clone(), shelf, lease: flags.election.lease() }
 }
 
 /// Runs the hook service in the same process, and over HTTP where asked.
@@ -150,14 +167,17 @@ async fn with_own_hooks(
     let shelf = Shelf::open(&flags.hooks);
     let _fresh = shelf.keep_fresh(if flags.poll { Polling::Always } else { Polling::WhenNeeded });
     let changes = Some(shelf.changes());
-    let renders = Arc::new(Renders::new(shelf));
+    let renders = Arc::new(Renders::new(shelf.clone()));
     let service = match &flags.listen {
         Some(listen) => Some(serve::bind(listen, serve::BODY_BYTES, renders.clone())?),
         None => None,
     };
-    let hooks = Hooks { paths: PathService::InProcess(renders), changes };
-    // Both end at one signal, which is reported once.
+    // All end at one signal, which is reported once.
     let stop = serve::stop_signal()?.shared();
+    let meters = Arc::<Meters>::default();
+    let subjects = subjects(flags, &cluster, &meters, Some(shelf));
+    flags.admin.answer(subjects, stop.clone())?;
+    let hooks = Hooks { paths: PathService::InProcess(renders), changes, meters };
     let control = controller::run(cluster, definitions, hooks, settings, stop.clone());
     match service {
         Some(service) => {

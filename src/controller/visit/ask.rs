@@ -48,7 +48,8 @@ impl Visit<'_> {
             related: &related,
             finalizing: situation.finalizing,
         };
-        let answer = hook.call(call, &situation.parent.uid, request.body()).await;
+        let answer = hook.call(call, &situation.parent.uid, request.body());
+        let answer = self.room.meter.hook(call, answer).await;
         debug!(
             controller = self.room.definition.name, parent = %situation.parent.key, hook = call.name(),
             ok = answer.is_ok(), "hook called"

@@ -8,6 +8,7 @@ use tracing::{debug, warn};
 use crate::cluster::event::Severity;
 use crate::cluster::object::Object;
 use crate::config::spec::Role;
+use crate::controller::meter::Outcome;
 use crate::controller::queue::Next;
 use crate::controller::visit::status::{self, Note, Said};
 use crate::controller::visit::{Conclusion, Ended, Visit, of_error};
@@ -20,7 +21,7 @@ const WAIT: Duration = Duration::from_secs(10);
 
 impl Visit<'_> {
     /// Says how the visit ended: on the parent's status, in an event, in the log, to the queue.
-    pub(super) async fn conclude(&mut self, key: &Key, mut conclusion: Conclusion) -> Next {
+    pub(super) async fn conclude(&mut self, key: &Key, mut conclusion: Conclusion) -> (Outcome, Next) {
         let parent = self.room.parents.get(key).filter(|parent| parent.uid == self.memory.uid);
         if let Some(parent) = &parent
             && !conclusion.silent
@@ -38,7 +39,7 @@ impl Visit<'_> {
             self.room.recorder.publish(&self.about(parent), Severity::Normal, "Waiting", &message);
         }
         self.report(key, parent.as_deref(), &conclusion.ended);
-        self.next(key, &conclusion)
+        (Outcome::of(&conclusion.ended), self.next(key, &conclusion))
     }
 
     async fn write_status(&mut self, parent: &Object, conclusion: &mut Conclusion) {

@@ -31,6 +31,7 @@ use crate::cluster::request::Error;
 use crate::cluster::write::Writer;
 use crate::config::spec::Role;
 use crate::controller::memory::Memory;
+use crate::controller::meter::Outcome;
 use crate::controller::queue::Next;
 use crate::controller::room::Room;
 use crate::controller::visit::acted::Acted;
@@ -98,10 +99,10 @@ pub(crate) fn note(reason: &'static str, message: impl Into<String>) -> Note {
 }
 
 /// Visits the parent of this name, if there still is one.
-pub(crate) async fn visit(room: &Room, key: &Key) -> Next {
+pub(crate) async fn visit(room: &Room, key: &Key) -> (Outcome, Next) {
     let Some(parent) = room.parents.get(key) else {
         room.forget(key);
-        return Next::Rest;
+        return (Outcome::Done, Next::Rest);
     };
     let origin = Visitor { controller: room.number, parent: key.clone() };
     let writer = Writer { cluster: &room.cluster, origin: &origin };
@@ -112,9 +113,10 @@ pub(crate) async fn visit(room: &Room, key: &Key) -> Next {
         Ok(conclusion) => conclusion,
         Err(error) => Conclusion { retry_after: error.retry_after(), ..Conclusion::new(of_error(&error)) },
     };
-    let next = visit.conclude(key, conclusion).await;
+    let (outcome, next) = visit.conclude(key, conclusion).await;
+    visit.memory.standing.set(&room.meter.parents, outcome);
     room.remember(key, visit.memory);
-    next
+    (outcome, next)
 }
 
 /// What an error on the parent itself, or on adopting a child, means for the visit.

@@ -27,7 +27,8 @@ impl Visit<'_> {
         }
         let body = parent.body.as_deref().expect("parents are kept whole");
         let request = CustomizeRequest { controller: &self.room.definition.json, parent: body };
-        let answer = hook.call(Call::Customize, &parent.uid, request.body()).await?;
+        let answer = hook.call(Call::Customize, &parent.uid, request.body());
+        let answer = self.room.meter.hook(Call::Customize, answer).await?;
         let written = answer.related.into_iter().enumerate();
         let rules = written.map(|(index, rule)| Rule::of(rule, index, &parent.key, spec.version));
         let rules = rules.collect::<Result<_, _>>().map_err(Failure::Refused)?;

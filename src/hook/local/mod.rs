@@ -17,7 +17,6 @@ mod tests;
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -39,6 +38,7 @@ use crate::hook::local::record::{LastError, Outcome, Records};
 use crate::hook::local::request::Request;
 use crate::hook::local::watch::{News, Watch};
 use crate::hook::wire::Call;
+use crate::metric::text::Text;
 use crate::problem::{Problem, nearest};
 use crate::template::Budget;
 
@@ -192,18 +192,25 @@ impl Shelf {
         }
     }
 
-    /// Counters of calls and the state of each hook in Prometheus' text format.
-    pub(crate) fn metrics(&self) -> String {
-        let mut text = self.records.metrics();
-        text.push_str(
-            "# HELP syncwright_hook_rejected Whether the newest revision of a hook does not compile.\n",
-        );
-        text.push_str("# TYPE syncwright_hook_rejected gauge\n");
-        for hook in self.state().hooks {
-            let (name, rejected) = (record::label(&hook.hook), u8::from(hook.rejected.is_some()));
-            let _ = writeln!(text, "syncwright_hook_rejected{{hook=\"{name}\"}} {rejected}");
+    /// Writes what became of calls, and how each hook stands.
+    pub(crate) fn write_metrics(&self, text: &mut Text) {
+        self.records.write(text);
+        let hooks = self.hooks.load();
+        let help = "Whether the newest revision of a hook does not compile.";
+        let mut family = text.gauge("syncwright_hook_rejected", help);
+        for (hook, shelved) in &hooks.by_name {
+            family.sample(&[("hook", hook)], u8::from(shelved.rejected.is_some()));
         }
-        text
+        let help = "The revision of a hook that answers, and a newer one that does not compile.";
+        let mut family = text.gauge("syncwright_hook_revision", help);
+        for (hook, shelved) in &hooks.by_name {
+            let answers = shelved.edition.as_ref().map(|edition| &edition.revision);
+            let rejected = shelved.rejected.as_ref().map(|rejected| &rejected.revision);
+            for (state, revision) in [("answers", answers), ("rejected", rejected)] {
+                let Some(revision) = revision else { continue };
+                family.sample(&[("hook", hook), ("state", state), ("revision", revision)], 1);
+            }
+        }
     }
 
     fn render(&self, edition: &Edition, call: Call, body: &[u8], given: Given) -> Result<Response, Refusal> {

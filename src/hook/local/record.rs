@@ -1,7 +1,6 @@
 //! What became of each call: counts, durations and the last error, for `GET /` and `/metrics`.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -9,6 +8,8 @@ use jiff::Timestamp;
 
 use crate::hook::local::Reason;
 use crate::hook::wire::Call;
+use crate::metric::count::Histogram;
+use crate::metric::text::Text;
 
 /// Upper bounds in seconds. A render takes some 50 µs; the default budget ends at half a second.
 const BOUNDS: [f64; 9] = [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.025, 0.1, 0.5];
@@ -40,13 +41,16 @@ pub(crate) struct LastError {
     pub text: String,
 }
 
-#[derive(Default)]
 struct Record {
     outcomes: BTreeMap<Outcome, u64>,
-    /// How many calls took no longer than each bound, and how many there were.
-    buckets: [u64; BOUNDS.len()],
-    seconds: f64,
+    took: Histogram,
     last_error: Option<LastError>,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Record { outcomes: BTreeMap::new(), took: Histogram::new(&BOUNDS), last_error: None }
+    }
 }
 
 #[derive(Default)]
@@ -69,11 +73,7 @@ impl Records {
         }
         let record = hooks.get_mut(hook).expect("inserted above").entry(call).or_default();
         *record.outcomes.entry(outcome).or_default() += 1;
-        let seconds = took.as_secs_f64();
-        record.seconds += seconds;
-        for (bucket, bound) in record.buckets.iter_mut().zip(BOUNDS) {
-            *bucket += u64::from(seconds <= bound);
-        }
+        record.took.note(took);
         let Some(error) = error else { return false };
         let repeated = record.last_error.as_ref().is_some_and(|last| last.text == error.text);
         record.last_error = Some(error);
@@ -85,50 +85,25 @@ impl Records {
         hooks.get(hook)?.get(&call)?.last_error.clone()
     }
 
-    /// Counters and histograms in Prometheus' text format.
-    pub(super) fn metrics(&self) -> String {
+    /// Writes counters and histograms.
+    pub(super) fn write(&self, text: &mut Text) {
         let hooks = self.hooks.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let records = || {
             hooks
                 .iter()
                 .flat_map(|(hook, calls)| calls.iter().map(move |(call, record)| (hook, *call, record)))
         };
-        let mut text = String::from(
-            "# HELP syncwright_renders_total Hook calls by how they ended.\n# TYPE syncwright_renders_total counter\n",
-        );
+        let mut family = text.counter("syncwright_renders_total", "Calls of templates by how they ended.");
         for (hook, call, record) in records() {
             for (outcome, count) in &record.outcomes {
-                let labels = format!("{},outcome=\"{}\"", labels(hook, call), outcome.name());
-                let _ = writeln!(text, "syncwright_renders_total{{{labels}}} {count}");
+                let labels = [("hook", hook.as_str()), ("call", call.name()), ("outcome", outcome.name())];
+                family.sample(&labels, count);
             }
         }
-        text.push_str(
-            "# HELP syncwright_render_duration_seconds Time from a request's body to its answer.\n# TYPE syncwright_render_duration_seconds histogram\n",
-        );
+        let mut family =
+            text.histogram("syncwright_render_duration_seconds", "Time from a request's body to its answer.");
         for (hook, call, record) in records() {
-            record.write_histogram(&mut text, &labels(hook, call));
+            family.timed(&[("hook", hook), ("call", call.name())], &record.took);
         }
-        text
     }
-}
-
-impl Record {
-    fn write_histogram(&self, text: &mut String, labels: &str) {
-        const NAME: &str = "syncwright_render_duration_seconds";
-        let count: u64 = self.outcomes.values().sum();
-        for (bound, bucket) in BOUNDS.iter().zip(self.buckets) {
-            let _ = writeln!(text, "{NAME}_bucket{{{labels},le=\"{bound}\"}} {bucket}");
-        }
-        let _ = writeln!(text, "{NAME}_bucket{{{labels},le=\"+Inf\"}} {count}");
-        let _ = writeln!(text, "{NAME}_sum{{{labels}}} {}", self.seconds);
-        let _ = writeln!(text, "{NAME}_count{{{labels}}} {count}");
-    }
-}
-
-fn labels(hook: &str, call: Call) -> String {
-    format!("hook=\"{}\",call=\"{}\"", label(hook), call.name())
-}
-
-pub(super) fn label(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

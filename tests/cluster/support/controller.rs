@@ -14,13 +14,25 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Starts `syncwright run` in `folder`.
+    /// Starts `syncwright run` in `folder`. Many controllers run at once here, so that its pages for machines are nowhere,
+    /// unless the arguments say otherwise.
     pub fn start(folder: &Path, log: &str, arguments: &[String]) -> Controller {
+        let nowhere = [("SYNCWRIGHT_METRICS_ADDRESS", "0"), ("SYNCWRIGHT_HEALTH_PROBE_BIND_ADDRESS", "0")];
+        Controller::start_in(folder, log, arguments, &nowhere)
+    }
+
+    /// The same, where its pages are where they usually are.
+    pub fn start_with_usual_ports(folder: &Path, log: &str, arguments: &[String]) -> Controller {
+        Controller::start_in(folder, log, arguments, &[])
+    }
+
+    fn start_in(folder: &Path, log: &str, arguments: &[String], variables: &[(&str, &str)]) -> Controller {
         let log = folder.join(log);
         let file = File::create(&log).expect("the test's folder is writable");
         let mut command = Command::new(env!("CARGO_BIN_EXE_syncwright"));
         command.args(["--log-level", "debug", "run"]).args(arguments).current_dir(folder);
         command.env_remove("KUBECONFIG").stdin(Stdio::null());
+        command.envs(variables.iter().copied());
         command.stdout(Stdio::null()).stderr(file);
         Controller { child: spawn_tied(command).expect("the binary was built for this test"), log }
     }

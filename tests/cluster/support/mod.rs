@@ -4,6 +4,7 @@ pub mod controller;
 pub mod hook;
 pub mod lab;
 pub mod objects;
+pub mod pages;
 pub mod peer;
 pub mod plain;
 pub mod tls;
