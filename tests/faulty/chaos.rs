@@ -10,7 +10,10 @@ use crate::apiserver::request::Request;
 use crate::dice::Dice;
 use crate::stage::Stage;
 
+/// How long the storm lasts at least.
 const FAULTS: Duration = Duration::from_secs(6);
+/// On a machine with much else to do it takes longer until most faults have been met.
+const LONGEST: Duration = Duration::from_secs(90);
 
 /// Meets one request of so many.
 fn now_and_then(
@@ -62,9 +65,10 @@ fn nothing_wanted_is_lost_in_a_storm_of_faults() {
         faults.push(stage.server.fault(now_and_then(&dice, 10, Request::is_discovery), effect));
     }
     let mut controller = stage.run(&["--workers", "4"]);
-    let end = Instant::now() + FAULTS;
+    let began = Instant::now();
+    let met = || faults.iter().filter(|fault| fault.met() > 0).count() > faults.len() / 2;
     let mut round = 0;
-    while Instant::now() < end {
+    while began.elapsed() < FAULTS || (!met() && began.elapsed() < LONGEST) {
         round += 1;
         let roll = |sides| dice.lock().expect("nobody panics with it").roll(sides);
         let name = &names[roll(names.len() as u64) as usize];
@@ -92,14 +96,13 @@ fn nothing_wanted_is_lost_in_a_storm_of_faults() {
         }
         std::thread::sleep(Duration::from_millis(40));
     }
-    let met: Vec<usize> = faults.iter().map(|fault| fault.met()).collect();
+    assert!(met(), "most faults were met: {:?}", faults.iter().map(|fault| fault.met()).collect::<Vec<_>>());
     drop(faults);
     for name in &names {
         stage.settles(name);
     }
     stage.becomes_quiet();
     assert_eq!(stage.server.traffic().deletes(), [""; 0]);
-    assert!(met.iter().filter(|met| **met > 0).count() > met.len() / 2, "most faults were met: {met:?}");
     let wanted: u64 =
         stage.server.all("things").iter().map(|thing| thing["spec"]["size"].as_u64().expect("a size")).sum();
     assert_eq!(stage.server.names("configmaps").len() as u64, wanted);
