@@ -7,5 +7,6 @@ pub(crate) mod difference;
 mod kinds;
 pub(crate) mod new;
 mod parents;
+pub(crate) mod rbac;
 pub(crate) mod schema;
 pub(crate) mod test;

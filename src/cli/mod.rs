@@ -8,6 +8,7 @@ mod log;
 mod new;
 mod out;
 mod paint;
+mod rbac;
 mod render;
 mod run;
 mod schema;
@@ -59,6 +60,7 @@ enum Verb {
     Test(test::Flags),
     Schema(schema::Flags),
     New(new::Flags),
+    Rbac(rbac::Flags),
 }
 
 impl Verb {
@@ -88,6 +90,7 @@ pub(crate) fn run() -> ExitCode {
         Verb::Test(flags) => test::run(flags),
         Verb::Schema(flags) => schema::run(flags),
         Verb::New(flags) => new::run(flags),
+        Verb::Rbac(flags) => rbac::run(flags),
     };
     match ended {
         Ok(Ended::Well) => ExitCode::SUCCESS,

@@ -19,6 +19,7 @@ mod plain;
 #[path = "../protocol/mod.rs"]
 mod protocol;
 mod related;
+mod rights;
 mod status;
 mod storm;
 mod strategies;

@@ -1,4 +1,5 @@
-//! One shipped operator in a lab of its own. Its controller sees only parents with the lab's label.
+//! One shipped operator in a lab of its own. Its controller sees only parents with the lab's label, and may do what the
+//! roles allow that are printed for its definition.
 
 use std::fs;
 use std::path::Path;
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::controller::Controller;
 use crate::support::lab::{Definition, Lab, SOON};
+use crate::support::rights::{narrow, refused};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const SHIPPED: [&str; 3] = ["backupschedule", "mysql", "postgresqlcluster"];
@@ -23,11 +25,13 @@ pub struct Operator {
 impl Operator {
     #[track_caller]
     pub fn new(name: &'static str, subject: &str) -> Operator {
-        let lab = Lab::bare(subject);
+        let mut lab = Lab::bare(subject);
         install_kinds(&lab);
         copy(&Path::new(ROOT).join("hooks").join(name), &lab.folder.path().join("hooks").join(name));
         let labels = json!({"matchLabels": {"lab": lab.namespace}});
         let definition = shipped_definition(name).with("/spec/parentResource/labelSelector", labels);
+        lab.write_definitions(&[&definition]);
+        narrow(&mut lab, &[]);
         Operator { lab, name, definition }
     }
 
@@ -35,7 +39,7 @@ impl Operator {
     /// is finalized, so of the controllers with one finalizer only one may run.
     pub fn with_own_finalizer(mut self) -> Operator {
         let finalizer = json!(format!("{}.example.com/cleanup", self.lab.namespace));
-        self.definition = self.definition.with("/spec/finalizer", finalizer);
+        self.definition = self.definition.clone().with("/spec/finalizer", finalizer);
         self
     }
 
@@ -197,6 +201,15 @@ impl Operator {
         let output = output.expect("kubectl starts");
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("kubectl prints text")
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let refused = refused(&self.lab);
+            assert_eq!(refused, [""; 0], "the printed roles are enough for an operator's whole life");
+        }
     }
 }
 

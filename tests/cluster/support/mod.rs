@@ -7,4 +7,5 @@ pub mod objects;
 pub mod pages;
 pub mod peer;
 pub mod plain;
+pub mod rights;
 pub mod tls;

@@ -242,10 +242,17 @@ impl ControlPlane {
     /// kubeconfig with its token.
     #[track_caller]
     pub fn user(&self, namespace: &str, name: &str, role: &str) -> User {
+        let user = self.account(namespace, name);
+        self.bind(namespace, name, role);
+        user
+    }
+
+    /// A service account that may do nothing until a role is bound to it.
+    #[track_caller]
+    pub fn account(&self, namespace: &str, name: &str) -> User {
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
         let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
         self.create(&accounts, &account);
-        self.bind(namespace, name, role);
         let path = format!("{accounts}/{name}/token");
         let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}});
         let answer = self.create(&path, &request);

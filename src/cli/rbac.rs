@@ -1,0 +1,105 @@
+//! `syncwright rbac`: the roles under which `run` works.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::author::rbac::related::{cluster_scoped, of_cases};
+use crate::author::rbac::role::{Wanted, text};
+use crate::author::rbac::{Duties, Related};
+use crate::cli::out::print;
+use crate::cli::{Ended, show};
+use crate::config::spec::ResourceName;
+use crate::controller::source;
+use crate::object::name::Key;
+use crate::object::validity::dns_subdomain;
+
+/// Print the roles that `run` needs for these definitions, and no more
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Flags {
+    /// The definitions that are to run
+    #[arg(long, value_name = "FILE", default_value = "controllers.yaml", env = "SYNCWRIGHT_CONTROLLERS")]
+    controllers: PathBuf,
+    /// The hooks folder: cases of customize hooks tell what these ask for
+    #[arg(long, value_name = "DIR", default_value = "hooks", env = "SYNCWRIGHT_HOOKS")]
+    hooks: PathBuf,
+    /// Name of the roles and bindings
+    #[arg(long, value_name = "NAME", default_value = "syncwright", value_parser = name)]
+    name: String,
+    /// Also prints bindings to this service account
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = key)]
+    service_account: Option<Key>,
+    /// Objects are written in this namespace alone, by right of a Role; may be repeated. What is watched is watched everywhere
+    #[arg(long, value_name = "NAMESPACE", value_parser = name)]
+    namespace: Vec<String>,
+    /// A kind that customize hooks ask for, such as v1/secrets or apps/v1/deployments; may be repeated
+    #[arg(long, value_name = "APIVERSION/RESOURCE", value_parser = resource)]
+    related: Vec<ResourceName>,
+    /// The Lease of `run --leader-elect`
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = key)]
+    lease: Option<Key>,
+}
+
+const AFTER_HELP: &str = "\
+A kind of which only its hook knows is not in the roles: related objects are taken from the customize cases below --hooks
+and from --related.
+
+Examples:
+  syncwright rbac | kubectl apply -f -
+  syncwright rbac --service-account operators/syncwright --namespace shop --namespace blog
+  syncwright rbac --lease operators/metacontroller
+
+Exit codes: 0 printed, 2 the definitions cannot be read";
+
+pub(super) fn run(flags: Flags) -> Result<Ended> {
+    let definitions = match source::read_file(&flags.controllers) {
+        Ok(definitions) => definitions,
+        Err(problems) => {
+            problems.iter().for_each(show);
+            bail!("`{}` cannot be used", flags.controllers.display())
+        }
+    };
+    let definitions: Vec<_> = definitions.by_id.values().map(|definition| &**definition).collect();
+    let unread = || format!("hooks folder `{}` cannot be read", flags.hooks.display());
+    let mut related = match of_cases(&flags.hooks, &definitions).with_context(unread)? {
+        Ok(related) => related,
+        Err(problem) => bail!("{problem}"),
+    };
+    related
+        .extend(flags.related.into_iter().map(|resource| Related { resource, by_namespace_labels: false }));
+    let duties = Duties { definitions, related, lease: flags.lease };
+    let wanted = Wanted {
+        name: flags.name,
+        service_account: flags.service_account,
+        namespaces: flags.namespace,
+        cluster_scoped: cluster_scoped(&flags.hooks).with_context(unread)?,
+    };
+    for remark in duties.remarks() {
+        eprintln!("note: {remark}");
+    }
+    print(&text(&duties.roles(&wanted)))?;
+    Ok(Ended::Well)
+}
+
+fn name(text: &str) -> Result<String, String> {
+    dns_subdomain(text).map(|()| text.to_string())
+}
+
+fn key(text: &str) -> Result<Key, String> {
+    let (namespace, name) = text.split_once('/').ok_or("expected a namespace, `/` and a name")?;
+    dns_subdomain(namespace).map_err(|why| format!("the namespace `{namespace}` {why}"))?;
+    dns_subdomain(name).map_err(|why| format!("the name `{name}` {why}"))?;
+    Ok(Key::new(namespace, name))
+}
+
+fn resource(text: &str) -> Result<ResourceName, String> {
+    let expected =
+        || "expected a version and a plural, such as `v1/secrets` or `apps/v1/deployments`".to_string();
+    let (api_version, resource) = text.rsplit_once('/').ok_or_else(expected)?;
+    if api_version.is_empty() || resource.is_empty() || api_version.matches('/').count() > 1 {
+        return Err(expected());
+    }
+    Ok(ResourceName { api_version: api_version.into(), resource: resource.into() })
+}
