@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::problem::Place;
 use crate::template::Document;
+use crate::template::yaml::Trap;
 
 /// A node of a document that one of our templates rendered.
 #[derive(Clone, Debug)]
@@ -28,6 +29,11 @@ impl Origin {
     /// Where the node at `path` below this one was written, or its nearest known parent.
     pub(crate) fn place_of(&self, path: &[&str]) -> Place {
         self.document.place_of(&self.steps(path)).unwrap_or_else(|| self.document.place())
+    }
+
+    /// Plain scalars of the whole document that YAML 1.1 takes for something else, with their places.
+    pub(crate) fn traps(&self) -> impl Iterator<Item = (Place, &Trap)> {
+        self.document.traps()
     }
 
     /// The path from the document's root to a node below this one.

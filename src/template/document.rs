@@ -10,7 +10,7 @@ use crate::problem::{Place, Problem};
 use crate::template::library::Files;
 use crate::template::report;
 use crate::template::source::Source;
-use crate::template::yaml::{self, Origin, Places, Trouble};
+use crate::template::yaml::{self, Origin, Places, Trap, Trouble};
 
 /// A text that a file rendered to: an offset in it leads to the source that wrote it.
 #[derive(Debug)]
@@ -73,6 +73,11 @@ impl Document {
     /// Where the document begins, in the template that made it.
     pub(crate) fn place(&self) -> Place {
         self.places.start()
+    }
+
+    /// Its plain scalars that YAML 1.1 takes for something else, with their places.
+    pub(crate) fn traps(&self) -> impl Iterator<Item = (Place, &Trap)> {
+        self.places.traps()
     }
 
     /// Where the field at `path` was written, or its nearest known parent. Elements are keys, or indices as text.

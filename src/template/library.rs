@@ -93,10 +93,8 @@ impl Library {
             let read = read.map_err(|trouble| origin.problem(*trouble))?;
             let origin: Arc<dyn Origin> = Arc::new(origin);
             documents.extend(
-                read.into_iter().map(|(value, nodes)| Document {
-                    value,
-                    places: Places::new(nodes.into(), origin.clone()),
-                }),
+                read.into_iter()
+                    .map(|(value, marks)| Document { value, places: Places::new(marks, origin.clone()) }),
             );
             if let Some(first) = documents.get(budget.documents) {
                 let fault = yaml::over("documents", budget.documents);

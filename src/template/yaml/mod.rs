@@ -33,8 +33,27 @@ pub(crate) struct Document {
 /// Where each node of a document was written: twelve bytes a node, in the order in which they were read.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
-    nodes: Arc<[Node]>,
+    marks: Arc<Marks>,
     origin: Arc<dyn Origin>,
+}
+
+/// What is remembered of a document's text.
+#[derive(Debug, Default)]
+pub(in crate::template) struct Marks {
+    nodes: Vec<Node>,
+    traps: Vec<Trap>,
+}
+
+/// A plain scalar that YAML 1.1, and so kubectl, takes for something else than YAML 1.2 does.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Trap {
+    offset: usize,
+    /// `yes`, `0755`
+    pub text: String,
+    pub meaning: Json,
+    /// The field whose value it is, or in whose list it is.
+    pub field: Option<String>,
+    pub is_key: bool,
 }
 
 /// A node's offset in the text that was read, how many nodes its subtree has (itself included), and its key or index.
@@ -109,13 +128,18 @@ pub(in crate::template) struct Misfit {
 }
 
 impl Places {
-    pub(in crate::template) fn new(nodes: Arc<[Node]>, origin: Arc<dyn Origin>) -> Self {
-        Places { nodes, origin }
+    pub(in crate::template) fn new(marks: Marks, origin: Arc<dyn Origin>) -> Self {
+        Places { marks: Arc::new(marks), origin }
+    }
+
+    /// The document's plain scalars that are not what they seem, with their places.
+    pub(crate) fn traps(&self) -> impl Iterator<Item = (Place, &Trap)> {
+        self.marks.traps.iter().map(|trap| (self.origin.place(trap.offset), trap))
     }
 
     /// Where the document begins.
     pub(crate) fn start(&self) -> Place {
-        self.origin.place(self.nodes.first().map_or(0, |node| node.offset as usize))
+        self.origin.place(self.marks.nodes.first().map_or(0, |node| node.offset as usize))
     }
 
     /// Where the node at `path` was written, or its nearest known parent. Elements are keys, or indices as text.
@@ -127,15 +151,15 @@ impl Places {
                 None => break,
             }
         }
-        self.nodes.get(at).map(|node| self.origin.place(node.offset as usize))
+        self.marks.nodes.get(at).map(|node| self.origin.place(node.offset as usize))
     }
 
     /// `None` also where the node's inside is not known: it came from a value or an alias.
     fn child(&self, parent: usize, name: Name) -> Option<usize> {
-        let end = parent + self.nodes.get(parent)?.size as usize;
+        let end = parent + self.marks.nodes.get(parent)?.size as usize;
         let mut at = parent + 1;
         while at < end {
-            let node = self.nodes.get(at)?;
+            let node = self.marks.nodes.get(at)?;
             if node.name == name {
                 return Some(at);
             }
@@ -152,7 +176,7 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Vec<Document>, Problem> {
         read_stream(text, &Limits::default(), None).map_err(|trouble| origin.problem(*trouble))?;
     Ok(documents
         .into_iter()
-        .map(|(value, nodes)| Document { value, places: Places::new(nodes.into(), origin.clone()) })
+        .map(|(value, marks)| Document { value, places: Places::new(marks, origin.clone()) })
         .collect())
 }
 

@@ -8,9 +8,9 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput, Tag};
 use serde_json::map::Entry;
 use serde_json::{Map, Value as Json};
 
-use super::scalar::{NotJson, resolve};
+use super::scalar::{NotJson, differs_in_core, resolve};
 use super::trouble::{self, Trouble};
-use super::{Fill, Limits, Misfit, Name, Node, Want};
+use super::{Fill, Limits, Marks, Misfit, Name, Node, Trap, Want};
 use crate::template::fault::Fault;
 
 /// Reads every document of `text`; those that are empty are left out.
@@ -18,7 +18,7 @@ pub(in crate::template) fn read_stream(
     text: &str,
     limits: &Limits,
     fill: Option<&dyn Fill>,
-) -> Result<Vec<(Json, Vec<Node>)>, Box<Trouble>> {
+) -> Result<Vec<(Json, Marks)>, Box<Trouble>> {
     let skipped = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut reader = Reader {
         text,
@@ -28,7 +28,7 @@ pub(in crate::template) fn read_stream(
         fill,
         left: Left { bytes: limits.bytes, nodes: limits.nodes, alias_nodes: limits.alias_nodes },
         anchors: HashMap::new(),
-        nodes: Vec::new(),
+        marks: Marks::default(),
     };
     reader.documents()
 }
@@ -53,7 +53,7 @@ struct Reader<'t> {
     left: Left,
     anchors: HashMap<usize, Anchored>,
     /// Of the document being read.
-    nodes: Vec<Node>,
+    marks: Marks,
 }
 
 /// What may still be read.
@@ -95,7 +95,7 @@ struct Scalar<'e> {
 type Read<T> = Result<T, Box<Trouble>>;
 
 impl<'t> Reader<'t> {
-    fn documents(&mut self) -> Read<Vec<(Json, Vec<Node>)>> {
+    fn documents(&mut self) -> Read<Vec<(Json, Marks)>> {
         let mut documents = Vec::new();
         loop {
             let (event, span) = self.next()?;
@@ -110,7 +110,7 @@ impl<'t> Reader<'t> {
                     }
                     let value =
                         self.node(event, span, Spot { offset: self.start(span), name: Name::ROOT }, 0)?;
-                    documents.push((value, std::mem::take(&mut self.nodes)));
+                    documents.push((value, std::mem::take(&mut self.marks)));
                 }
             }
         }
@@ -140,8 +140,8 @@ impl<'t> Reader<'t> {
         }
         let before = self.left;
         self.spend(span, 1, 0)?;
-        let index = self.nodes.len();
-        self.nodes.push(spot.node());
+        let index = self.marks.nodes.len();
+        self.marks.nodes.push(spot.node());
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let scalar = Scalar { text: &text, style, tag: tag.as_deref() };
@@ -153,7 +153,7 @@ impl<'t> Reader<'t> {
             Event::MappingStart(_, anchor, _) => (self.map(depth)?, anchor),
             _ => return Err(self.trouble(span, Fault::new("a value is expected here"))),
         };
-        self.nodes[index].size = u32::try_from(self.nodes.len() - index).unwrap_or(u32::MAX);
+        self.marks.nodes[index].size = u32::try_from(self.marks.nodes.len() - index).unwrap_or(u32::MAX);
         if anchor > 0 {
             self.remember(anchor, &value, before);
         }
@@ -224,11 +224,15 @@ impl<'t> Reader<'t> {
             let offset = self.start(span);
             let key = self.key(event, span)?;
             let (event, value_span) = self.next()?;
-            let mark = self.nodes.len();
+            let mark = self.marks.nodes.len();
+            let traps = self.marks.traps.len();
             let name = key.as_deref().map_or(Name::ROOT, Name::of);
             let value = self.node(event, value_span, Spot { offset, name }, depth + 1)?;
+            for trap in self.marks.traps[traps..].iter_mut().filter(|trap| trap.field.is_none()) {
+                trap.field.clone_from(&key);
+            }
             let Some(key) = key else {
-                self.nodes.truncate(mark);
+                self.marks.nodes.truncate(mark);
                 merges.push(Merge { value, span, keys_before: map.len() });
                 continue;
             };
@@ -279,7 +283,13 @@ impl<'t> Reader<'t> {
     fn key_scalar(&mut self, scalar: &Scalar, span: Span) -> Read<Json> {
         match self.filled(scalar.text, Want::Key, span)? {
             Some(value) => Ok(value),
-            None => self.literal(scalar, span),
+            None => {
+                let (value, start) = (self.literal(scalar, span)?, self.start(span));
+                if let Some(trap) = self.marks.traps.last_mut().filter(|trap| trap.offset == start) {
+                    trap.is_key = true;
+                }
+                Ok(value)
+            }
         }
     }
 
@@ -323,7 +333,13 @@ impl<'t> Reader<'t> {
 
     fn literal(&mut self, scalar: &Scalar, span: Span) -> Read<Json> {
         self.spend(span, 0, scalar.text.len())?;
-        self.meaning(scalar, span)
+        let value = self.meaning(scalar, span)?;
+        if scalar.style == ScalarStyle::Plain && scalar.tag.is_none() && differs_in_core(scalar.text, &value)
+        {
+            let (offset, text) = (self.start(span), scalar.text.to_string());
+            self.marks.traps.push(Trap { offset, text, meaning: value.clone(), field: None, is_key: false });
+        }
+        Ok(value)
     }
 
     fn meaning(&self, scalar: &Scalar, span: Span) -> Read<Json> {
@@ -364,7 +380,7 @@ impl<'t> Reader<'t> {
                     }
                     Some(_) => {}
                     None => {
-                        self.nodes.push(Spot { offset, name: Name::of(&key) }.node());
+                        self.marks.nodes.push(Spot { offset, name: Name::of(&key) }.node());
                         map.insert(key, value);
                     }
                 }
