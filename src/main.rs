@@ -11,6 +11,7 @@ mod object;
 mod plan;
 mod problem;
 mod schedule;
+mod schema;
 mod serve;
 mod template;
 

@@ -20,6 +20,7 @@ mod plain;
 mod protocol;
 mod related;
 mod rights;
+mod schemas;
 mod status;
 mod storm;
 mod strategies;
