@@ -77,7 +77,23 @@ pub(crate) fn find(root: &Path) -> io::Result<Vec<Case>> {
     Ok(cases)
 }
 
+/// What a case asks of which hook.
+pub(in crate::author) struct Question<'a> {
+    pub hook: &'a str,
+    pub call: &'a str,
+    pub file: PathBuf,
+    /// The template is to refuse it.
+    pub refused: bool,
+}
+
 impl Case {
+    /// `None` for what is no case: a misspelt file, an answer without a request.
+    pub(in crate::author) fn question(&self) -> Option<Question<'_>> {
+        let Files { request, error, stray, .. } = self.files;
+        let file = self.path("request.yaml");
+        (request && !stray).then_some(Question { hook: &self.hook, call: &self.call, file, refused: error })
+    }
+
     /// Whether a pattern means this case: a part of its name, or with `*` the whole.
     pub(crate) fn is_meant(&self, pattern: &str) -> bool {
         if pattern.contains('*') { matches(pattern, &self.name) } else { self.name.contains(pattern) }
@@ -181,12 +197,12 @@ impl Case {
 }
 
 /// What a case that sets no `now` or `entropy` is given: always the same, so that it gets the same answer at any time.
-fn usually_given() -> Given {
+pub(in crate::author) fn usually_given() -> Given {
     let now = "2026-01-01T00:00:00Z".parse().expect("a literal time");
     Given { now, entropy: Sha256::digest("").into() }
 }
 
-fn folders_in(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+pub(in crate::author) fn folders_in(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut folders = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

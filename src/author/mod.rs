@@ -3,6 +3,7 @@
 //! Results are data; how they are printed is `cli`'s.
 
 pub(crate) mod case;
+pub(crate) mod check;
 pub(crate) mod difference;
 mod kinds;
 pub(crate) mod new;

@@ -4,6 +4,7 @@
 //! not be asked.
 
 mod admin;
+mod check;
 mod log;
 mod new;
 mod out;
@@ -46,6 +47,7 @@ Examples:
   syncwright render mysql sync my.yaml            what would the hook answer?
   syncwright test                                 run all cases below ./hooks
   syncwright new website --group example.com      make an operator to begin with
+  syncwright check                                what is wrong with them?
 
 Exit codes:
   0  done
@@ -61,6 +63,7 @@ enum Verb {
     Schema(schema::Flags),
     New(new::Flags),
     Rbac(rbac::Flags),
+    Check(check::Flags),
 }
 
 impl Verb {
@@ -91,6 +94,7 @@ pub(crate) fn run() -> ExitCode {
         Verb::Schema(flags) => schema::run(flags),
         Verb::New(flags) => new::run(flags),
         Verb::Rbac(flags) => rbac::run(flags),
+        Verb::Check(flags) => check::run(flags),
     };
     match ended {
         Ok(Ended::Well) => ExitCode::SUCCESS,

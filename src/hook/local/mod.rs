@@ -150,6 +150,16 @@ impl Shelf {
         Arc::new(shelf)
     }
 
+    /// Where the folder is.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What places call the folder.
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
     /// Keeps the shelf up to date until the returned value is dropped.
     pub(crate) fn keep_fresh(self: &Arc<Shelf>, polling: Polling) -> Fresh {
         let watch = Watch::new(polling == Polling::Always);

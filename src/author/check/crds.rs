@@ -1,0 +1,114 @@
+//! The parents' kinds: `hooks/<hook>/crd.yaml`.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::author::case;
+use crate::author::check::finding::{Findings, Rule};
+use crate::author::check::requests::gvk;
+use crate::author::check::traps;
+use crate::object::name::Gvk;
+use crate::problem::{Place, Problem};
+use crate::schema::{Catalog, Misfit, Whole};
+use crate::template::yaml::{self, Document};
+
+/// Every CRD below the hooks folder.
+#[derive(Default)]
+pub(super) struct Crds(Vec<Crd>);
+
+struct Crd {
+    hook: String,
+    document: Document,
+    kinds: Vec<Gvk>,
+}
+
+impl Crds {
+    /// Reads them all and adds their kinds to the catalog.
+    pub(super) fn load(hooks: &Path, catalog: &mut Catalog, findings: &mut Findings) -> io::Result<Crds> {
+        let mut crds = Crds::default();
+        for (hook, folder) in case::folders_in(hooks)? {
+            let file = folder.join("crd.yaml");
+            if !file.is_file() {
+                continue;
+            }
+            let text = fs::read_to_string(&file)?;
+            match yaml::read(&file.display().to_string(), &text) {
+                Ok(documents) => {
+                    documents.into_iter().for_each(|document| crds.add(&hook, document, catalog, findings));
+                }
+                Err(problem) => findings.add(Rule::Syntax, problem),
+            }
+        }
+        Ok(crds)
+    }
+
+    fn add(&mut self, hook: &str, document: Document, catalog: &mut Catalog, findings: &mut Findings) {
+        traps::in_document(&document, None, findings);
+        let own = gvk(&document.value);
+        if own.kind != "CustomResourceDefinition" {
+            let problem = Problem::new("this is no CustomResourceDefinition").at(document.places.start());
+            findings.add(Rule::Crd, problem.hint("other objects are for `example.yaml`"));
+            return;
+        }
+        let kind = catalog.kind(&own);
+        let misfits = kind.map(|kind| kind.misfits(&document.value, Whole::Yes)).unwrap_or_default();
+        misfits.into_iter().for_each(|misfit| {
+            findings.add(Rule::of(misfit.nature), in_document(misfit, "CustomResourceDefinition", &document));
+        });
+        if let Err((path, why)) = catalog.add_crd(&document.value) {
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            let problem = Problem::new(format!("the schema cannot be read: {why}"));
+            findings.add(Rule::Crd, at(problem, &document, &path));
+        }
+        let kinds = kinds(&document.value);
+        self.0.push(Crd { hook: hook.into(), document, kinds });
+    }
+
+    /// The kinds of a hook's own `crd.yaml`.
+    pub(super) fn of_hook<'a>(&'a self, hook: &'a str) -> impl Iterator<Item = &'a Gvk> {
+        self.0.iter().filter(move |crd| crd.hook == hook).flat_map(|crd| &crd.kinds)
+    }
+
+    /// Where the CRD of a kind says something of that version: the nearest to `path` that is there.
+    pub(super) fn place(&self, gvk: &Gvk, path: &[&str]) -> Option<Place> {
+        let crd = self.0.iter().find(|crd| crd.kinds.contains(gvk))?;
+        let index = crd.kinds.iter().position(|kind| kind == gvk)?.to_string();
+        let path: Vec<&str> = ["spec", "versions", &index].into_iter().chain(path.iter().copied()).collect();
+        crd.document.places.place(&path)
+    }
+}
+
+fn kinds(crd: &Value) -> Vec<Gvk> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+    let spec = &crd["spec"];
+    let version = |version: &Value| Gvk {
+        group: text(&spec["group"]),
+        version: text(&version["name"]),
+        kind: text(&spec["names"]["kind"]),
+    };
+    spec["versions"].as_array().into_iter().flatten().map(version).collect()
+}
+
+/// A misfit in an object that was written as it is.
+pub(super) fn in_document(misfit: Misfit, kind: &str, document: &Document) -> Problem {
+    let path: Vec<&str> = misfit.path.iter().map(String::as_str).collect();
+    at(problem(&misfit, kind), document, &path)
+}
+
+/// What is said of a misfit, before its place is known.
+pub(super) fn problem(misfit: &Misfit, kind: &str) -> Problem {
+    let mut problem = Problem::new(format!("{kind}: {}", misfit.message));
+    problem.expected.clone_from(&misfit.expected);
+    problem.hint.clone_from(&misfit.hint);
+    problem
+}
+
+pub(super) fn at(problem: Problem, document: &Document, path: &[&str]) -> Problem {
+    match document.places.place(path) {
+        Some(place) => problem.at(place),
+        None => problem,
+    }
+}

@@ -1,0 +1,111 @@
+//! `example.yaml`: objects for `kubectl apply`, so they are held against their kinds' schemas.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::author::check::Check;
+use crate::author::check::crds::{at, in_document};
+use crate::author::check::finding::Rule;
+use crate::author::check::requests::gvk;
+use crate::author::check::traps;
+use crate::author::{case, check::names};
+use crate::problem::Problem;
+use crate::schedule::Schedule;
+use crate::schedule::error::ScheduleError;
+use crate::schedule::zone::Zone;
+use crate::schema::{Whole, dotted};
+use crate::template::yaml::{self, Document};
+
+impl Check {
+    pub(super) fn examples(&mut self) {
+        let folders = case::folders_in(self.shelf.root()).unwrap_or_default();
+        for (_, folder) in folders {
+            let file = folder.join("example.yaml");
+            let Ok(text) = fs::read_to_string(&file) else { continue };
+            match yaml::read(&file.display().to_string(), &text) {
+                Ok(documents) => documents.iter().for_each(|document| self.example(document)),
+                Err(problem) => self.findings.add(Rule::Syntax, problem),
+            }
+        }
+    }
+
+    fn example(&mut self, document: &Document) {
+        let gvk = gvk(&document.value);
+        traps::in_document(document, None, &mut self.findings);
+        let Some(kind) = self.catalog.kind(&gvk).cloned() else {
+            self.unchecked.insert(gvk.to_string());
+            return;
+        };
+        let mut object = document.value.clone();
+        kind.fill(&mut object);
+        let misfits = kind.misfits(&object, Whole::Yes);
+        for misfit in misfits {
+            self.findings.add(Rule::of(misfit.nature), in_document(misfit, &gvk.kind, document));
+        }
+        for (rule, path, problem) in names::wrong(&gvk, &object).into_iter().chain(schedules(&object)) {
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            self.findings.add(rule, at(problem, document, &path));
+        }
+    }
+}
+
+/// A rule, the path of a field, and what is wrong there.
+pub(super) type Wrong = (Rule, Vec<String>, Problem);
+
+/// The schedules and time zones in an object, told by the names of their fields.
+fn schedules(object: &Value) -> Vec<Wrong> {
+    let mut found = Vec::new();
+    walk(object, &mut Vec::new(), &mut |path, field, text| {
+        let field = field.to_lowercase();
+        let named = ["schedule", "cron", "crontab"].iter().any(|name| field.ends_with(name));
+        // `schedule: weekly` may mean anything.
+        if named && (text.starts_with('@') || text.contains(char::is_whitespace)) {
+            found.extend(wrong(path, Schedule::parse(text).err()));
+        } else if field == "timezone" {
+            found.extend(wrong(path, Zone::parse(text).err()));
+        }
+    });
+    found
+}
+
+/// The schedule of a CronJob and its zone.
+pub(super) fn cron_job(object: &Value) -> Vec<Wrong> {
+    let text = |field: &str| object["spec"][field].as_str();
+    let path = |field: &str| vec!["spec".to_string(), field.to_string()];
+    let schedule = text("schedule").and_then(|text| wrong(&path("schedule"), Schedule::parse(text).err()));
+    let zone = text("timeZone").and_then(|text| wrong(&path("timeZone"), Zone::parse(text).err()));
+    schedule.into_iter().chain(zone).collect()
+}
+
+fn wrong(path: &[String], error: Option<ScheduleError>) -> Option<Wrong> {
+    let error = error?;
+    let mut problem = Problem::new(format!("`{}` cannot be read", dotted(path)))
+        .found(format!("{}: {}", error.subject, error.found))
+        .expected(error.expected);
+    problem.hint = error.hint;
+    Some((Rule::BadSchedule, path.to_vec(), problem))
+}
+
+fn walk(value: &Value, path: &mut Vec<String>, see: &mut impl FnMut(&[String], &str, &str)) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                path.push(key.clone());
+                if let Value::String(text) = value {
+                    see(path, key, text);
+                }
+                walk(value, path, see);
+                path.pop();
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push(index.to_string());
+                walk(item, path, see);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,161 @@
+//! Names and labels that Kubernetes refuses, or that its controllers cannot work with.
+
+use serde_json::{Map, Value};
+
+use crate::author::check::examples::Wrong;
+use crate::author::check::finding::Rule;
+use crate::object::name::Gvk;
+use crate::object::validity::{dns_subdomain, label_key, label_value, object_name};
+use crate::problem::Problem;
+use crate::schema::dotted;
+
+/// The longest name of a kind, where it is shorter than a DNS name may be, and why.
+const LIMITS: [(&str, &str, usize, &str); 5] = [
+    ("", "Service", 63, "a Service's name is a DNS label"),
+    ("", "Namespace", 63, "a Namespace's name is a DNS label"),
+    ("apps", "StatefulSet", 52, "its pods carry the name and a hash in one label of 63 characters"),
+    ("batch", "CronJob", 52, "its Jobs are named after it, with 11 characters more"),
+    ("batch", "Job", 63, "its pods carry the name in a label"),
+];
+
+/// Kinds whose names may be almost any text.
+const FREELY_NAMED: [&str; 4] = ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
+
+/// The names and labels of an object that are wrong.
+pub(super) fn wrong(gvk: &Gvk, object: &Value) -> Vec<Wrong> {
+    let mut found: Vec<Wrong> = name(gvk, object).into_iter().collect();
+    labels(object, &mut Vec::new(), &mut found);
+    found
+}
+
+fn name(gvk: &Gvk, object: &Value) -> Option<Wrong> {
+    let name = object["metadata"]["name"].as_str()?;
+    let path = vec!["metadata".to_string(), "name".to_string()];
+    let said = |why: &str| Problem::new(format!("{}: the name `{name}` {why}", gvk.kind));
+    if let Some((.., limit, why)) =
+        LIMITS.iter().find(|(group, kind, ..)| (*group, *kind) == (&gvk.group, &gvk.kind))
+        && name.len() > *limit
+    {
+        let problem = said(&format!("has {} characters", name.len()));
+        let hint = format!("{why}; `dns_name(…, max={limit})` shortens a name and keeps it unique");
+        return Some((Rule::BadName, path, problem.expected(format!("at most {limit}")).hint(hint)));
+    }
+    let free = gvk.group == "rbac.authorization.k8s.io" && FREELY_NAMED.contains(&&*gvk.kind);
+    let why = if free { object_name(name) } else { dns_subdomain(name) }.err()?;
+    let hint = "`dns_name(…)` makes a name of any text";
+    Some((Rule::BadName, path, said(&why).hint(hint)))
+}
+
+/// The fields of maps that hold labels, at any depth.
+const LABELS: [&str; 3] = ["labels", "matchLabels", "nodeSelector"];
+
+fn labels(value: &Value, path: &mut Vec<String>, found: &mut Vec<Wrong>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                path.push(key.clone());
+                match value {
+                    Value::Object(map) if LABELS.contains(&&**key) => labels_of(map, path, found),
+                    Value::Object(map) if key == "annotations" => annotations_of(map, path, found),
+                    _ => labels(value, path, found),
+                }
+                path.pop();
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push(index.to_string());
+                labels(item, path, found);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
+}
+
+fn labels_of(map: &Map<String, Value>, path: &[String], found: &mut Vec<Wrong>) {
+    annotations_of(map, path, found);
+    for (key, value) in map {
+        let Some(Err(why)) = value.as_str().map(label_value) else { continue };
+        let path = [path, std::slice::from_ref(key)].concat();
+        let text = value.as_str().unwrap_or_default();
+        let problem = Problem::new(format!("`{}`: the value `{text}` {why}", dotted(&path)));
+        found.push((Rule::BadLabel, path, problem.hint("`dns_name(…, max=63)` makes a value of any text")));
+    }
+}
+
+/// Keys of labels and of annotations keep to the same rules.
+fn annotations_of(map: &Map<String, Value>, path: &[String], found: &mut Vec<Wrong>) {
+    for key in map.keys() {
+        let Err(why) = label_key(key) else { continue };
+        let problem = Problem::new(format!("`{}`: the key `{key}` {why}", dotted(path)));
+        found.push((Rule::BadLabel, [path, std::slice::from_ref(key)].concat(), problem));
+    }
+}
+
+/// Labels that a workload's selector asks for and its own pods do not have.
+pub(super) fn selector(gvk: &Gvk, object: &Value) -> Vec<Wrong> {
+    let workload = matches!(&*gvk.kind, "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet");
+    let Some(wanted) = object["spec"]["selector"]["matchLabels"].as_object().filter(|_| workload) else {
+        return Vec::new();
+    };
+    let labels = &object["spec"]["template"]["metadata"]["labels"];
+    let unmet = wanted.iter().filter(|(key, value)| labels.get(*key) != Some(*value));
+    let wrong = |(key, _): (&String, &Value)| {
+        let path = ["spec", "selector", "matchLabels", key].map(String::from).to_vec();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+        let problem = Problem::new(format!("{}: its own pods do not match the selector", gvk.kind));
+        let problem = match labels.get(key) {
+            Some(other) => problem.found(format!("`{key}: {}` in the pod template", text(other))),
+            None => problem.found(format!("no `{key}` in the pod template's labels")),
+        };
+        (Rule::SelectorMismatch, path, problem.expected(format!("`{key}: {}`", text(&wanted[key]))))
+    };
+    unmet.map(wrong).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(object: Value, expected: &[&str]) {
+        let gvk = crate::author::check::requests::gvk(&object);
+        let messages: Vec<String> =
+            wrong(&gvk, &object).into_iter().map(|(_, _, problem)| problem.message).collect();
+        assert_eq!(messages, expected);
+    }
+
+    #[test]
+    fn names_have_the_limits_of_their_kinds() {
+        let object = |api_version: &str, kind: &str, length: usize| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x".repeat(length)}});
+        check(object("apps/v1", "StatefulSet", 52), &[]);
+        check(object("v1", "ConfigMap", 253), &[]);
+        for (api_version, kind, length) in
+            [("apps/v1", "StatefulSet", 53), ("batch/v1", "CronJob", 53), ("v1", "Service", 64)]
+        {
+            let name = "x".repeat(length);
+            check(
+                object(api_version, kind, length),
+                &[&format!("{kind}: the name `{name}` has {length} characters")],
+            );
+        }
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "system:x"}});
+        check(role, &[]);
+    }
+
+    #[test]
+    fn labels_are_looked_at_wherever_they_are() {
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "labels": {"a b": "x"}},
+            "spec": {"template": {"metadata": {"labels": {"app": "a b"}, "annotations": {"any": "text at all"}}}}});
+        check(
+            object,
+            &[
+                "`metadata.labels`: the key `a b` must consist of letters, digits, `-`, `_` and `.`",
+                "`spec.template.metadata.labels.app`: the value `a b` must consist of letters, digits, `-`, `_` and `.`",
+            ],
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! What is rendered: every case, and every example as a parent that has just been made.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::author::case;
+use crate::author::check::Check;
+use crate::config::spec::Role;
+use crate::object::name::Gvk;
+use crate::template::yaml;
+
+/// One request to one hook.
+pub(super) struct Request {
+    pub hook: String,
+    pub call: String,
+    /// As the author knows it.
+    pub file: String,
+    pub body: Vec<u8>,
+    /// The body's fields, if it is a request or a parent that can be read.
+    pub fields: Map<String, Value>,
+    /// The template is to refuse it.
+    pub refused: bool,
+}
+
+impl Request {
+    pub(super) fn parent(&self) -> &Value {
+        self.fields.get("parent").or(self.fields.get("object")).unwrap_or(&Value::Null)
+    }
+
+    /// The observed children, whatever form they are given in.
+    pub(super) fn observed(&self) -> Vec<&Value> {
+        match self.fields.get("children").or(self.fields.get("attachments")) {
+            Some(Value::Array(objects)) => objects.iter().collect(),
+            Some(Value::Object(groups)) => {
+                groups.values().filter_map(Value::as_object).flat_map(Map::values).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The same request with another parent and other observed children.
+    pub(super) fn with(&self, parent: &Value, observed: &[Value]) -> Request {
+        let mut fields = self.fields.clone();
+        let decorator = fields.contains_key("object");
+        let (parent_field, children_field) =
+            if decorator { ("object", "attachments") } else { ("parent", "children") };
+        fields.insert(parent_field.into(), parent.clone());
+        fields.insert(children_field.into(), observed.into());
+        let body = serde_json::to_vec(&fields).expect("JSON is written to memory");
+        let (hook, call, file) = (self.hook.clone(), self.call.clone(), self.file.clone());
+        Request { hook, call, file, body, fields, refused: false }
+    }
+
+    pub(super) fn is_finalizing(&self) -> bool {
+        self.call == "finalize" || self.fields.get("finalizing") == Some(&Value::Bool(true))
+    }
+}
+
+/// The kind that an object says it is of.
+pub(super) fn gvk(object: &Value) -> Gvk {
+    let text = |key: &str| object[key].as_str().unwrap_or_default();
+    Gvk::new(text("apiVersion"), text("kind"))
+}
+
+impl Check {
+    /// Everything that can be rendered in a hooks folder.
+    pub(super) fn requests(&self, hooks: &Path) -> io::Result<Vec<Request>> {
+        let mut requests = Vec::new();
+        for case in case::find(hooks)? {
+            let Some(question) = case.question() else { continue };
+            let body = fs::read(&question.file)?;
+            let fields = fields(&body);
+            requests.push(Request {
+                hook: question.hook.into(),
+                call: question.call.into(),
+                file: question.file.display().to_string(),
+                body,
+                fields,
+                refused: question.refused,
+            });
+        }
+        for (hook, folder) in case::folders_in(hooks)? {
+            let file = folder.join("example.yaml");
+            if file.is_file() {
+                let text = fs::read_to_string(&file)?;
+                requests.extend(self.example_requests(&hook, &file.display().to_string(), &text));
+            }
+        }
+        Ok(requests)
+    }
+
+    /// The parents of an example, as the API server would hand them on.
+    fn example_requests(&self, hook: &str, file: &str, text: &str) -> Vec<Request> {
+        let calls: Vec<&'static str> =
+            self.calls_of(hook).into_iter().filter(|call| *call != "finalize").collect();
+        let documents = yaml::read(file, text).unwrap_or_default();
+        let parents = documents.iter().filter(|document| self.is_parent(hook, &document.value));
+        let requests = parents.flat_map(|document| {
+            let parent = self.as_created(document.value.clone());
+            calls.iter().map(move |call| (*call, parent.clone())).collect::<Vec<_>>()
+        });
+        let field = if self.role_of(hook) == Role::Decorator { "object" } else { "parent" };
+        requests
+            .map(|(call, parent)| {
+                let fields = Map::from_iter([(field.to_string(), parent)]);
+                Request {
+                    hook: hook.into(),
+                    call: call.into(),
+                    file: file.into(),
+                    body: serde_json::to_vec(&fields).expect("JSON is written to memory"),
+                    fields,
+                    refused: false,
+                }
+            })
+            .collect()
+    }
+
+    fn calls_of(&self, hook: &str) -> Vec<&'static str> {
+        let hooks = self.shelf.state().hooks;
+        let own = hooks.into_iter().find(|state| state.hook == hook);
+        own.into_iter().flat_map(|state| state.calls).map(|call| call.call.name()).collect()
+    }
+
+    /// Whether an example is one of the hook's parents, and not an object that it needs beside them.
+    fn is_parent(&self, hook: &str, object: &Value) -> bool {
+        let gvk = gvk(object);
+        let known = self.crds.of_hook(hook);
+        let called = self.callers(hook);
+        let named = called.iter().filter_map(|definition| {
+            let parent = &definition.spec.parent.resource;
+            Some(&self.catalog.resource(&parent.api_version, &parent.resource)?.gvk)
+        });
+        let mut parents = named.chain(known).peekable();
+        if parents.peek().is_none() { object.is_object() } else { parents.any(|parent| *parent == gvk) }
+    }
+
+    fn role_of(&self, hook: &str) -> Role {
+        self.callers(hook).first().map(|definition| definition.spec.role).unwrap_or_default()
+    }
+
+    /// The object with its kind's defaults and what the API server adds to any.
+    fn as_created(&self, mut object: Value) -> Value {
+        let kind = self.catalog.kind(&gvk(&object));
+        if let Some(kind) = kind {
+            kind.fill(&mut object);
+        }
+        let namespaced = kind.is_none_or(|kind| kind.namespaced);
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            let mut add = |key: &str, value: Value| {
+                metadata.entry(key).or_insert(value);
+            };
+            if namespaced {
+                add("namespace", json!("default"));
+            }
+            add("uid", json!("00000000-0000-4000-8000-000000000000"));
+            add("generation", json!(1));
+            add("creationTimestamp", json!("2026-01-01T00:00:00Z"));
+        }
+        object
+    }
+}
+
+/// The fields of a body that is a request, or a parent alone.
+fn fields(body: &[u8]) -> Map<String, Value> {
+    let text = String::from_utf8_lossy(body);
+    let document = yaml::read("body", &text).unwrap_or_default().into_iter().next();
+    let Some(Value::Object(fields)) = document.map(|document| document.value) else { return Map::new() };
+    if fields.contains_key("parent") || fields.contains_key("object") {
+        return fields;
+    }
+    Map::from_iter([("parent".to_string(), Value::Object(fields))])
+}
