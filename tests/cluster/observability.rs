@@ -161,9 +161,8 @@ fn without_an_api_server_it_lives_and_is_not_ready() {
         "users": [{"name": "a", "user": {}}],
     });
     fs::write(lab.folder.path().join("nowhere"), config.to_string()).unwrap();
-    let flags: Vec<String> =
-        ["--kubeconfig", "nowhere"].into_iter().chain(ANY_PORTS).map(String::from).collect();
-    let controller = Controller::start(lab.folder.path(), "alone.log", &flags);
+    let flags: Vec<&str> = ["--kubeconfig", "nowhere"].into_iter().chain(ANY_PORTS).collect();
+    let controller = Controller::start(lab.folder.path(), "alone.log", &flags, &[]);
     let pages = Pages::of(&controller);
     assert_eq!(pages.probe("/healthz").status, 200, "nothing would be mended by its end");
     let page = pages.probe("/readyz");
@@ -197,8 +196,8 @@ fn address_that_was_asked_for_must_be_free_and_a_default_need_not() {
     assert!(told.contains(expected), "{told}");
     // Whether this test takes the usual ports or somebody else has them: they are taken.
     let _usual = ["[::]:8080", "[::]:8081"].map(TcpListener::bind);
-    let flags = ["--kubeconfig", &kubeconfig].map(String::from);
-    let controller = Controller::start_with_usual_ports(lab.folder.path(), "usual.log", &flags);
+    let controller =
+        Controller::start_with_usual_ports(lab.folder.path(), "usual.log", &["--kubeconfig", &kubeconfig]);
     lab.wait_until("both are told and the work goes on", || {
         let log = controller.log();
         ["metrics are not served", "probes are not served", "ready"].iter().all(|words| log.contains(words))

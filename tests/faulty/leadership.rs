@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::apiserver::fault::Effect;
 use crate::apiserver::request::Request;
-use crate::stage::{Controller, MAPS, SOON, Stage, THINGS};
+use crate::controller::Controller;
+use crate::stage::{MAPS, SOON, Stage, THINGS};
 
 const LEASES: (&str, &str, &str, bool) = ("coordination.k8s.io/v1", "Lease", "leases", false);
 const LEASE: Duration = Duration::from_secs(3);
@@ -64,7 +65,7 @@ fn leader_that_cannot_renew_stops_writing_before_the_lease_runs_out() {
         let began = Instant::now();
         keep_busy(&stage, scope, began + LEASE);
         let fault = stage.server.fault(is_renewal, Effect::Drop);
-        assert_eq!(leader.wait(), Some(1));
+        assert_eq!(leader.wait().code(), Some(1));
         let last = *writes(&stage).last().expect("it was at work");
         assert!(last > began, "it went on for a while");
         let renewed = stage.server.traffic().times(is_renewal);
@@ -109,7 +110,7 @@ fn api_server_that_was_away_finds_one_leader_again() {
     stage.settles("a");
     let away = stage.server.fault(|_| true, Effect::Drop);
     stage.server.cut_watches();
-    assert_eq!(leader.wait(), Some(1), "as Metacontroller ends");
+    assert_eq!(leader.wait().code(), Some(1), "as Metacontroller ends");
     let restarted = stage.run(&SHORT);
     std::thread::sleep(2 * LEASE);
     stage.set_value("a", "changed meanwhile");

@@ -5,6 +5,8 @@
 //! seconds once nothing is in the way.
 
 mod apiserver;
+#[path = "../support/controller.rs"]
+mod controller;
 mod dice;
 mod hook;
 mod http;

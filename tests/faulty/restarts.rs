@@ -193,10 +193,11 @@ fn visit_under_way_ends_before_the_process_does() {
     let held = stage.hook.hold("a");
     stage.thing("a", 2, "x");
     stage.until_true("the hook is asked", || !stage.hook.calls("a").is_empty());
-    let ending = controller.terminate();
+    controller.ask_to_end();
+    stage.until_true("it has heard", || controller.log().contains("stopping"));
     stage.thing("b", 1, "x");
     drop(held);
-    assert_eq!(ending.wait(), Some(0));
+    assert_eq!(controller.wait().code(), Some(0));
     let made = stage.server.names("configmaps");
     assert!(made.is_empty() || made == ["a-0", "a-1"], "{made:?}");
     assert!(stage.hook.calls("b").is_empty(), "no visit begins after the signal");

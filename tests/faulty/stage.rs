@@ -1,16 +1,15 @@
 //! What every test here needs: a fake API server, a hook, and the built binary between them.
 
-use std::fs::{self, File};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use controlplane::{spawn_tied, wait_until};
+use controlplane::wait_until;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::apiserver::ApiServer;
+use crate::controller::Controller;
 use crate::hook::Hook;
 
 /// Within this time everything is right again, once nothing is in the way.
@@ -27,12 +26,6 @@ pub struct Stage {
     pub hook: Hook,
     folder: TempDir,
     runs: AtomicU32,
-}
-
-/// A running `syncwright run`.
-pub struct Controller {
-    child: Child,
-    log: PathBuf,
 }
 
 /// Runs the same for each of some variants, all at once: most of such a run is waiting.
@@ -91,23 +84,11 @@ impl Stage {
 
     /// Starts the controller.
     pub fn run(&self, flags: &[&str]) -> Controller {
-        let path = |name: &str| self.folder.path().join(name);
-        let log = path(&format!("log-{}", self.runs.fetch_add(1, Ordering::Relaxed)));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_syncwright"));
-        command
-            .arg("run")
-            .arg("--controllers")
-            .arg(path("controllers.yaml"))
-            .arg("--kubeconfig")
-            .arg(path("kubeconfig"))
-            .args(["--hook-url", "http://127.0.0.1:9"])
-            .args(flags)
-            // Many controllers run at once here.
-            .env("SYNCWRIGHT_METRICS_ADDRESS", "0")
-            .env("SYNCWRIGHT_HEALTH_PROBE_BIND_ADDRESS", "0")
-            .stdout(Stdio::null())
-            .stderr(File::create(&log).expect("a log"));
-        Controller { child: spawn_tied(command).expect("the binary starts"), log }
+        let log = format!("log-{}", self.runs.fetch_add(1, Ordering::Relaxed));
+        let mut arguments = vec!["--controllers", "controllers.yaml", "--kubeconfig", "kubeconfig"];
+        arguments.extend(["--hook-url", "http://127.0.0.1:9"]);
+        arguments.extend(flags);
+        Controller::start(self.folder.path(), &log, &arguments, &[])
     }
 
     pub fn thing(&self, name: &str, size: u64, value: &str) -> Value {
@@ -167,52 +148,5 @@ impl Stage {
             }
             if last.1.elapsed() >= QUIET { Ok(()) } else { Err(format!("{writes} writes")) }
         });
-    }
-}
-
-impl Controller {
-    pub fn log(&self) -> String {
-        fs::read_to_string(&self.log).unwrap_or_default()
-    }
-
-    /// Ends it as a crash does.
-    pub fn kill(mut self) {
-        self.end();
-    }
-
-    /// Asks it to end, and waits until it has heard that.
-    #[track_caller]
-    pub fn terminate(self) -> Controller {
-        // SAFETY: a plain system call; the child is not yet waited for, so its id is still its own.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
-        wait_until(SOON, "it has heard", || {
-            if self.log().contains("stopping") { Ok(()) } else { Err(self.log()) }
-        });
-        self
-    }
-
-    /// Waits for its end. Gives the exit code.
-    #[track_caller]
-    pub fn wait(mut self) -> Option<i32> {
-        wait_until(SOON, "the controller has ended", || match self.child.try_wait().expect("a child") {
-            Some(status) => Ok(status.code()),
-            None => Err("it runs"),
-        })
-    }
-
-    fn end(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for Controller {
-    fn drop(&mut self) {
-        self.end();
-        if std::thread::panicking() {
-            let log = self.log();
-            let lines: Vec<&str> = log.lines().collect();
-            eprintln!("the controller's log ends:\n{}", lines[lines.len().saturating_sub(40)..].join("\n"));
-        }
     }
 }

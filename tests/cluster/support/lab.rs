@@ -250,22 +250,27 @@ impl Lab {
 
     /// Starts the controller with the definitions written before, and with more flags.
     pub fn start(&self, more: &[&str]) -> Controller {
-        self.start_as(&self.user, more)
+        self.start_in(&self.user, more, &[])
     }
 
     /// The same with an account of its own, by which its writes are told from those of others.
     pub fn start_as(&self, user: &User, more: &[&str]) -> Controller {
+        self.start_in(user, more, &[])
+    }
+
+    /// The same with variables in its environment.
+    pub fn start_in(&self, user: &User, more: &[&str], environment: &[(&str, &str)]) -> Controller {
         let number = self.started.fetch_add(1, Ordering::Relaxed) + 1;
         let kubeconfig = user.kubeconfig.display().to_string();
         let selector = format!("lab={}", self.namespace);
-        let mut arguments = vec!["--kubeconfig", &kubeconfig, "--target-label-selector", &selector];
+        let mut arguments = vec!["--log-level", "debug", "--kubeconfig", &kubeconfig];
+        arguments.extend(["--target-label-selector", &selector]);
         let file = self.folder.path().join("controllers.yaml");
         if file.exists() {
             arguments.extend(["--controllers", "controllers.yaml"]);
         }
         arguments.extend(more);
-        let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
-        Controller::start(self.folder.path(), &format!("controller-{number}.log"), &arguments)
+        Controller::start(self.folder.path(), &format!("controller-{number}.log"), &arguments, environment)
     }
 
     /// Puts a definition into the cluster, where only this lab's controllers take it up.

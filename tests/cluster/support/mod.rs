@@ -1,5 +1,6 @@
 //! What every test here works with: a lab of its own on the shared control plane, a scripted hook, the built binary.
 
+#[path = "../../support/controller.rs"]
 pub mod controller;
 pub mod hook;
 pub mod lab;

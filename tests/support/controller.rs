@@ -1,4 +1,5 @@
-//! The built binary, `syncwright run`, for one test.
+//! The built binary, `syncwright run`, for one test: of the suite on a real control plane, and of that on a fake one.
+#![allow(dead_code, reason = "each suite calls what it needs")]
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,24 +15,28 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Starts `syncwright run` in `folder`. Many controllers run at once here, so that its pages for machines are nowhere,
-    /// unless the arguments say otherwise.
-    pub fn start(folder: &Path, log: &str, arguments: &[String]) -> Controller {
+    /// Starts `syncwright run` in `folder`, with nothing in its environment that was meant for somebody else. Many
+    /// controllers run at once here, so that its pages for machines are nowhere, unless the arguments say otherwise.
+    pub fn start(folder: &Path, log: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Controller {
         let nowhere = [("SYNCWRIGHT_METRICS_ADDRESS", "0"), ("SYNCWRIGHT_HEALTH_PROBE_BIND_ADDRESS", "0")];
-        Controller::start_in(folder, log, arguments, &nowhere)
+        Controller::start_in(folder, log, arguments, &[&nowhere, environment].concat())
     }
 
     /// The same, where its pages are where they usually are.
-    pub fn start_with_usual_ports(folder: &Path, log: &str, arguments: &[String]) -> Controller {
+    pub fn start_with_usual_ports(folder: &Path, log: &str, arguments: &[&str]) -> Controller {
         Controller::start_in(folder, log, arguments, &[])
     }
 
-    fn start_in(folder: &Path, log: &str, arguments: &[String], variables: &[(&str, &str)]) -> Controller {
+    fn start_in(folder: &Path, log: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Controller {
         let log = folder.join(log);
         let file = File::create(&log).expect("the test's folder is writable");
         let mut command = Command::new(env!("CARGO_BIN_EXE_syncwright"));
-        command.args(["--log-level", "debug", "run"]).args(arguments).current_dir(folder);
-        command.env_remove("KUBECONFIG").stdin(Stdio::null());
+        command.arg("run").args(arguments).current_dir(folder).stdin(Stdio::null());
+        for name in
+            ["KUBECONFIG", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"]
+        {
+            command.env_remove(name);
+        }
         command.envs(variables.iter().copied());
         command.stdout(Stdio::null()).stderr(file);
         Controller { child: spawn_tied(command).expect("the binary was built for this test"), log }
