@@ -88,9 +88,11 @@ pub(super) struct UpdateStrategy {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct StatusChecks {
     #[serde(default)]
     pub conditions: Vec<StatusCheck>,
+    pub ready_when: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::config::manifest::{
-    ChildResource, CompositeSpec, DecoratorSpec, EndpointConfig, HookBlock, HooksBlock, ParentResource,
+    self, ChildResource, CompositeSpec, DecoratorSpec, EndpointConfig, HookBlock, HooksBlock, ParentResource,
     Resource, StatusCheck, Target,
 };
 use crate::config::schema::{Fault, Path};
 use crate::config::spec::{
-    ChildRule, ConditionCheck, HookSpec, HookVersion, Hooks, ParentRule, ResourceName, Role, Spec,
-    UpdateMethod,
+    ChildRule, ConditionCheck, HookSpec, HookVersion, Hooks, ParentRule, ReadyWhen, ResourceName, Role, Spec,
+    StatusChecks, UpdateMethod,
 };
 use crate::config::webhook::{endpoints, target, webhook};
 use crate::object::selector::{Selector, SelectorError};
@@ -99,12 +99,24 @@ impl Faults {
 
 fn parent(written: ParentResource, at: &Path, faults: &mut Faults) -> ParentRule {
     let paths = written.revision_history.map(|history| history.field_paths).unwrap_or_default();
+    check_field_paths(&paths, &at.key("revisionHistory").key("fieldPaths"), faults);
     ParentRule {
         resource: resource(written.name, at, faults),
         selector: selector(&written.label_selector, &at.key("labelSelector"), faults),
         annotations: Selector::everything(),
         ignore_status_changes: written.ignore_status_changes,
         revision_paths: if paths.is_empty() { vec!["spec".into()] } else { paths },
+    }
+}
+
+/// Paths are split at dots, as Metacontroller does it: nothing else in them has a meaning.
+fn check_field_paths(paths: &[String], at: &Path, faults: &mut Faults) {
+    for (index, path) in paths.iter().enumerate() {
+        if path.split('.').any(str::is_empty) {
+            let at = at.index(index);
+            let problem = Problem::new(format!("`{at}` is the text `{path}`"));
+            faults.add(&at, problem.expected("names with dots between them, such as `spec.template`"));
+        }
     }
 }
 
@@ -151,16 +163,44 @@ fn child_rule(written: ChildResource, at: &Path, faults: &mut Faults) -> ChildRu
         Some(strategy) => (strategy.method, strategy.status_checks),
         None => (None, None),
     };
+    let resource = resource(written.name, at, faults);
+    let status_checks = checks.map(|checks| status_checks(checks, &resource, at, faults)).unwrap_or_default();
+    ChildRule { resource, update: update_method(method.as_deref()), status_checks }
+}
+
+/// Kinds whose status tells by rules of their own whether all is well: `plan::rollout::ready` knows these.
+const KINDS_WITH_STATUS: [(&str, &str); 7] = [
+    ("apps", "daemonsets"),
+    ("apps", "deployments"),
+    ("apps", "replicasets"),
+    ("apps", "statefulsets"),
+    ("batch", "jobs"),
+    ("", "persistentvolumeclaims"),
+    ("", "pods"),
+];
+
+fn status_checks(
+    written: manifest::StatusChecks,
+    resource: &ResourceName,
+    at: &Path,
+    faults: &mut Faults,
+) -> StatusChecks {
     let check = |check: StatusCheck| ConditionCheck {
         kind: check.kind,
         status: check.status.filter(|status| !status.is_empty()),
         reason: check.reason.filter(|reason| !reason.is_empty()),
     };
-    ChildRule {
-        resource: resource(written.name, at, faults),
-        update: update_method(method.as_deref()),
-        status_checks: checks.into_iter().flat_map(|checks| checks.conditions).map(check).collect(),
+    let conditions = written.conditions.into_iter().map(check).collect();
+    let ready_when = written.ready_when.map(|_| ReadyWhen::KindStatus);
+    if ready_when.is_some() && !KINDS_WITH_STATUS.contains(&(resource.group(), &resource.resource)) {
+        let at = at.key("updateStrategy").key("statusChecks").key("readyWhen");
+        let known = KINDS_WITH_STATUS.map(|(_, resource)| format!("`{resource}`")).join(", ");
+        let problem =
+            Problem::new(format!("`{at}`: the status of {resource} has no rule that is known here"));
+        let problem = problem.expected(format!("one of the kinds {known}"));
+        faults.add(&at, problem.hint("name the conditions that count: `statusChecks.conditions`"));
     }
+    StatusChecks { conditions, ready_when }
 }
 
 fn update_method(written: Option<&str>) -> UpdateMethod {

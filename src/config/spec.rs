@@ -76,8 +76,21 @@ pub(crate) struct ParentRule {
 pub(crate) struct ChildRule {
     pub resource: ResourceName,
     pub update: UpdateMethod,
-    /// Conditions a child must have before a rollout goes on to the next one.
-    pub status_checks: Vec<ConditionCheck>,
+    pub status_checks: StatusChecks,
+}
+
+/// What a child must be like before a rollout goes on to the next one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StatusChecks {
+    pub conditions: Vec<ConditionCheck>,
+    pub ready_when: Option<ReadyWhen>,
+}
+
+/// A rule of ours that tells a healthy child, for kinds without conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadyWhen {
+    /// The status says so, as its kind has it.
+    KindStatus,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,8 +3,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::spec::{
-    Access, CaBundle, ConditionCheck, Credentials, Decoding, Etag, HookVersion, KeyRef, ResourceName, Target,
-    UpdateMethod,
+    Access, CaBundle, ConditionCheck, Credentials, Decoding, Etag, HookVersion, KeyRef, ReadyWhen,
+    ResourceName, Target, UpdateMethod,
 };
 use super::*;
 use crate::object::selector::Selector;
@@ -115,7 +115,7 @@ spec:
     let methods: Vec<UpdateMethod> = spec.children.iter().map(|rule| rule.update).collect();
     assert_eq!(methods, [UpdateMethod::InPlace, UpdateMethod::RollingRecreate, UpdateMethod::OnDelete]);
     let check = ConditionCheck { kind: "Available".into(), status: Some("True".into()), reason: None };
-    assert_eq!(spec.children[1].status_checks, [check]);
+    assert_eq!(spec.children[1].status_checks.conditions, [check]);
 
     let sync = spec.hooks.sync.as_ref().expect("a sync hook");
     assert_eq!(sync.version, HookVersion::V2);
@@ -133,6 +133,43 @@ spec:
 
     let finalize = spec.hooks.finalize.as_ref().expect("a finalize hook");
     assert_eq!(finalize.webhook.target, Target::BuiltIn { hook: "shelf".into(), call: "finalize".into() });
+}
+
+#[test]
+fn ready_when_is_for_kinds_whose_status_has_rules() {
+    let rule = |api_version: &str, resource: &str| {
+        format!(
+            "childResources:\n- apiVersion: {api_version}\n  resource: {resource}\n  updateStrategy: \
+             {{method: RollingInPlace, statusChecks: {{readyWhen: KindStatus}}}}\n{SYNC}"
+        )
+    };
+    for (api_version, resource) in
+        [("apps/v1", "statefulsets"), ("batch/v1", "jobs"), ("v1", "persistentvolumeclaims"), ("v1", "pods")]
+    {
+        let checks = &definition(&rule(api_version, resource)).spec.children[0].status_checks;
+        assert_eq!(checks.ready_when, Some(ReadyWhen::KindStatus), "{resource}");
+    }
+    assert_eq!(
+        told(&rule("v1", "configmaps")),
+        [
+            "`spec.childResources[0].updateStrategy.statusChecks.readyWhen`: the status of v1 configmaps has no rule that \
+          is known here; expected: one of the kinds `daemonsets`, `deployments`, `replicasets`, `statefulsets`, `jobs`, \
+          `persistentvolumeclaims`, `pods`; hint: name the conditions that count: `statusChecks.conditions`"
+        ]
+    );
+}
+
+#[test]
+fn revision_paths_are_names_with_dots_between_them() {
+    let text = manifest(SYNC).replace("shelves}", "shelves, revisionHistory: {fieldPaths: [spec..x]}}");
+    let problems = load(FILE, &text).expect_err("an empty name");
+    assert_eq!(
+        problems.iter().map(Problem::to_string).collect::<Vec<_>>(),
+        [
+            "controllers.yaml:6:94: `spec.parentResource.revisionHistory.fieldPaths[0]` is the text `spec..x`; \
+          expected: names with dots between them, such as `spec.template`"
+        ]
+    );
 }
 
 #[test]
@@ -656,6 +693,8 @@ fn the_defaults_and_enums_of_the_crds_are_those_that_are_read() {
         let read = definition(&rule).spec.children[0].update;
         assert_eq!(format!("{read:?}"), method.as_str().unwrap());
     }
+    let ready_when = found.remove(".childResources[].updateStrategy.statusChecks.readyWhen enum");
+    assert_eq!(ready_when, Some(json!(["KindStatus"])));
     let hooks = ["sync", "finalize", "customize", "preUpdateChild", "postUpdateChild"];
     let blocks = hooks
         .map(|hook| format!(".hooks.{hook}.webhook"))
