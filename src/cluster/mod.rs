@@ -36,6 +36,8 @@ const PLACES: usize = 32;
 pub(crate) struct Cluster {
     pub managers: Managers,
     pub kinds: Kinds,
+    /// The pod's own namespace, or that of the kubeconfig's context.
+    pub namespace: String,
     /// What every write goes through.
     pub gate: Arc<Gate>,
     /// Reads and watches, and renews the lease.
@@ -67,11 +69,12 @@ impl Cluster {
         // The queue backs off by itself; a retry hidden in the client would only hold up a visit.
         config.default_retry = false;
         let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
+        let namespace = config.default_namespace.clone();
         let writes = gate::gated(&config, gate.clone())?;
         let client = Client::try_from(config)?;
         let places = Semaphore::new(PLACES);
         let kinds = Kinds::default();
-        Ok(Arc::new(Cluster { managers, kinds, gate, client, writes, places, watch_idle, host }))
+        Ok(Arc::new(Cluster { managers, kinds, namespace, gate, client, writes, places, watch_idle, host }))
     }
 
     /// Holds a kind under watch: `listener` hears of every change until the hold is dropped.

@@ -27,6 +27,7 @@ use crate::controller::waiting::Waiting;
 use crate::controller::wake::{ChildListener, Orphans, ParentListener};
 use crate::controller::{Hooks, Settings};
 use crate::hook::{Changes, Hook};
+use crate::plan::rollout::revision;
 use crate::problem::Problem;
 
 /// A running definition. Dropping it without `stop` aborts its tasks.
@@ -51,7 +52,6 @@ impl Hosted {
         settings: Settings,
         before: Option<JoinHandle<()>>,
     ) -> Result<Self, Problem> {
-        one_at_a_time(&definition)?;
         let hooks = &definition.spec.hooks;
         let hook = |spec: &Option<HookSpec>| {
             let spec = spec.as_ref();
@@ -92,20 +92,12 @@ impl Hosted {
     }
 }
 
-/// Rolling updates are not there yet, and changing all children at once is what they are chosen against.
-/// A DecoratorController's never rolled.
-fn one_at_a_time(definition: &Definition) -> Result<(), Problem> {
-    let rolls = |rule: &&ChildRule| {
+/// A DecoratorController's children never rolled.
+fn rolls(definition: &Definition) -> bool {
+    let one_by_one = |rule: &ChildRule| {
         matches!(rule.update, UpdateMethod::RollingRecreate | UpdateMethod::RollingInPlace)
     };
-    match definition.spec.children.iter().find(rolls) {
-        Some(rule) if definition.spec.role == Role::Composite => {
-            Err(Problem::new(format!("children `{}` are to be updated one by one", rule.resource.resource))
-                .found(format!("`updateStrategy.method: {:?}`", rule.update))
-                .expected("`OnDelete`, `Recreate` or `InPlace`: rolling updates are not supported yet"))
-        }
-        _ => Ok(()),
-    }
+    definition.spec.role == Role::Composite && definition.spec.children.iter().any(one_by_one)
 }
 
 fn next_number() -> u64 {
@@ -196,8 +188,10 @@ impl Start {
 
     fn room(self, definition: Arc<Definition>, parents: &Use, resource: Arc<Resource>) -> Room {
         let selectors = Arc::<Selectors>::default();
-        let hold = |rule: &ChildRule| {
-            let (waiting, stated) = (Arc::<Waiting>::default(), Arc::<Waiting>::default());
+        let watch = |(api_version, plural): (&str, &str),
+                     orphans,
+                     waiting: &Arc<Waiting>,
+                     stated: &Arc<Waiting>| {
             let listener = ChildListener {
                 waiting: waiting.clone(),
                 stated: stated.clone(),
@@ -206,24 +200,33 @@ impl Start {
                 gvk: resource.gvk.clone(),
                 namespaced: resource.namespaced,
                 queue: self.queue.clone(),
-                orphans: match definition.spec.role {
-                    Role::Decorator => Orphans::Left,
-                    Role::Composite if definition.spec.generate_selector => Orphans::ByUid,
-                    Role::Composite => Orphans::BySelector,
-                },
+                orphans,
                 selectors: selectors.clone(),
             };
             let owner =
                 Interest::ControlledBy { group: resource.gvk.group.clone(), kind: resource.gvk.kind.clone() };
-            let name = &rule.resource;
-            let hold = self.cluster.watch(&name.api_version, &name.resource, owner, move |change, origin| {
+            self.cluster.watch(api_version, plural, owner, move |change, origin| {
                 listener.hear(change, origin);
-            });
+            })
+        };
+        let orphans = match definition.spec.role {
+            Role::Decorator => Orphans::Left,
+            Role::Composite if definition.spec.generate_selector => Orphans::ByUid,
+            Role::Composite => Orphans::BySelector,
+        };
+        let hold = |rule: &ChildRule| {
+            let (waiting, stated) = (Arc::<Waiting>::default(), Arc::<Waiting>::default());
+            let name = (&*rule.resource.api_version, &*rule.resource.resource);
+            let hold = watch(name, orphans, &waiting, &stated);
             ChildKind { rule: rule.clone(), hold, waiting, stated }
         };
+        let nobody = Arc::<Waiting>::default();
+        let name = (revision::API_VERSION, revision::PLURAL);
+        let revisions = rolls(&definition).then(|| watch(name, Orphans::Left, &nobody, &nobody));
         Room {
             number: self.number,
             children: definition.spec.children.iter().map(hold).collect(),
+            revisions,
             definition,
             settings: self.settings,
             meter: self.meter,
@@ -263,7 +266,8 @@ async fn live(controller: &str, kind: &Kind) -> Arc<Resource> {
 /// API server answers again.
 fn watch_states(room: &Arc<Room>) -> impl Future<Output = ()> + use<> {
     let mut watches = JoinSet::new();
-    let kinds = room.children.iter().map(|child| &child.hold.kind).chain([&room.parents]);
+    let held = room.children.iter().map(|child| &child.hold).chain(&room.revisions);
+    let kinds = held.map(|hold| &hold.kind).chain([&room.parents]);
     for kind in kinds {
         let (mut states, mut recoveries) = (kind.states(), kind.recoveries());
         let room = room.clone();

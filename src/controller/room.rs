@@ -51,6 +51,8 @@ pub(crate) struct Room {
     pub parents: Arc<Kind>,
     pub parent_resource: Arc<Resource>,
     pub children: Vec<ChildKind>,
+    /// ControllerRevisions, where children are updated one by one.
+    pub revisions: Option<Use>,
     pub sync: Option<Hook>,
     pub finalize: Option<Hook>,
     pub customize: Option<Hook>,
@@ -106,8 +108,9 @@ impl Room {
     /// condition on the parents.
     pub(crate) async fn children_seen(&self) {
         let all = async {
-            for child in &self.children {
-                let mut states = child.hold.kind.states();
+            let children = self.children.iter().map(|child| &child.hold);
+            for hold in children.chain(&self.revisions) {
+                let mut states = hold.kind.states();
                 let seen = |state: &State| matches!(state, State::Live(_) | State::Absent(_));
                 // The kind is held, so its state does not end.
                 let _ = states.wait_for(seen).await;

@@ -115,6 +115,10 @@ impl Memory {
         self.children.get_mut(wanted.rule)?.get_mut(&wanted.key)
     }
 
+    pub(super) fn peek(&self, wanted: &Wanted) -> Option<&Remembered> {
+        self.children.get(wanted.rule)?.get(&wanted.key)
+    }
+
     fn entry(&mut self, wanted: &Wanted) -> &mut Remembered {
         if self.children.len() <= wanted.rule {
             self.children.resize_with(wanted.rule + 1, HashMap::new);
@@ -170,6 +174,11 @@ impl Remembered {
 }
 
 impl Settled {
+    /// Whether nobody has written since the child was settled, and the same is wanted now.
+    pub(super) fn holds(&self, wanted: &Wanted, observed: &Observed) -> bool {
+        self.wanted == wanted.hash && self.version == observed.version && self.version != 0
+    }
+
     fn now(wanted: &Wanted, observed: &Observed, residue: Option<Box<[u64]>>) -> Settled {
         Settled { uid: observed.uid.into(), wanted: wanted.hash, version: observed.version, residue }
     }

@@ -7,9 +7,11 @@ pub(crate) mod desired;
 pub(crate) mod difference;
 pub(crate) mod memory;
 pub(crate) mod refusal;
+pub(crate) mod rollout;
 pub(crate) mod steps;
 pub(crate) mod takeover;
 
+use crate::config::spec::StatusChecks;
 use crate::object::name::{Gvk, Key};
 use crate::object::selector::Selector;
 
@@ -29,6 +31,8 @@ pub(crate) struct ChildRule {
     pub gvk: Gvk,
     pub namespaced: bool,
     pub method: Method,
+    /// Its children are changed one by one: what each must be like before the next.
+    pub rolls: Option<StatusChecks>,
 }
 
 /// What is done about a live child that differs from the wanted one.

@@ -229,18 +229,6 @@ fn finalizer_of_another_definition_is_not_shared() {
 }
 
 #[test]
-fn definition_that_asks_for_rolling_updates_is_not_started_and_says_so() {
-    let lab = Lab::new("rolls");
-    let hook = Hook::from_spec();
-    let _controller = lab.start(&[]);
-    let definition = lab.definition().child("v1", "configmaps", "RollingInPlace").sync(&hook);
-    lab.add_definition(&definition);
-    let name = definition.path().rsplit('/').next().unwrap().to_owned();
-    lab.wait_event(&name, "CreateError", "rolling updates are not supported yet");
-    assert_eq!(hook.count(), 0);
-}
-
-#[test]
 fn webhook_with_a_path_alone_goes_to_the_hook_service_named() {
     let lab = Lab::new("hookurl");
     let hook = Hook::from_spec();

@@ -20,6 +20,7 @@ mod plain;
 mod protocol;
 mod related;
 mod rights;
+mod rolling;
 mod schemas;
 mod status;
 mod storm;

@@ -53,7 +53,17 @@ struct Wish {
     uid: Box<str>,
     made_of: MadeOf,
     since: Instant,
+    /// By the name of the revision that it was asked about; empty for the parent as it is.
+    answers: BTreeMap<String, Arc<[Rule]>>,
+    /// Those of all answers: whatever any of them picks concerns the parent.
     rules: Arc<[Rule]>,
+}
+
+impl Wish {
+    fn holds_for(&self, parent: &Object) -> bool {
+        let same = self.uid == parent.uid && self.made_of == MadeOf::of(parent);
+        same && self.since.elapsed() < ANSWER_LASTS
+    }
 }
 
 /// The state of the parent that an answer is for. A kind without generations has only versions.
@@ -103,25 +113,28 @@ impl Related {
         Arc::new_cyclic(|this| Related { number, cluster, queue, state, this: this.clone() })
     }
 
-    /// The rules that were answered for the parent as it is.
-    pub(crate) fn known(&self, parent: &Object) -> Option<Arc<[Rule]>> {
+    /// The rules that were answered for the parent, as it is or as it would be in another revision.
+    pub(crate) fn known(&self, parent: &Object, revision: &str) -> Option<Arc<[Rule]>> {
         let state = self.lock();
-        let wish = state.wishes.get(&parent.key)?;
-        let holds = wish.uid == parent.uid && wish.made_of == MadeOf::of(parent);
-        (holds && wish.since.elapsed() < ANSWER_LASTS).then(|| wish.rules.clone())
+        let wish = state.wishes.get(&parent.key).filter(|wish| wish.holds_for(parent))?;
+        wish.answers.get(revision).cloned()
     }
 
-    /// Puts a parent's rules in the place of those it had.
-    pub(crate) fn wish(&self, parent: &Object, rules: Vec<Rule>) -> Arc<[Rule]> {
-        let rules: Arc<[Rule]> = rules.into();
-        let wish = Wish {
-            uid: parent.uid.clone(),
-            made_of: MadeOf::of(parent),
-            since: Instant::now(),
-            rules: rules.clone(),
-        };
+    /// Puts a parent's rules in the place of those it had, or beside those of other revisions of the same parent.
+    pub(crate) fn wish(&self, parent: &Object, revision: &str, rules: Vec<Rule>) -> Arc<[Rule]> {
+        let answered: Arc<[Rule]> = rules.into();
         let mut state = self.lock();
         state.unlist(&parent.key);
+        let known = state.wishes.remove(&parent.key).filter(|wish| wish.holds_for(parent));
+        let (since, mut answers) =
+            known.map_or_else(|| (Instant::now(), BTreeMap::new()), |wish| (wish.since, wish.answers));
+        answers.insert(revision.into(), answered.clone());
+        let rules: Arc<[Rule]> = match answers.len() {
+            1 => answered.clone(),
+            _ => answers.values().flat_map(|rules| rules.iter()).cloned().collect(),
+        };
+        let (uid, made_of) = (parent.uid.clone(), MadeOf::of(parent));
+        let wish = Wish { uid, made_of, since, answers, rules: rules.clone() };
         for rule in rules.iter() {
             let held = state.held.entry(rule.resource.clone()).or_insert_with(|| self.hold(&rule.resource));
             held.index.add(rule, &parent.key);
@@ -134,7 +147,7 @@ impl Related {
         let unused = state.unused();
         drop(state);
         drop(unused);
-        rules
+        answered
     }
 
     /// Lets go of what only this parent wanted.

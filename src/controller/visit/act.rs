@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cluster::object::{Controller, Object};
-use crate::config::spec::{Role, UpdateMethod};
+use crate::config::spec::{self, Role, StatusChecks, UpdateMethod};
 use crate::controller::room::ChildKind;
 use crate::controller::visit::acted::{Acted, Failed};
 use crate::controller::visit::claim::{Claimed, Missing, is_of_decorator};
@@ -16,22 +16,36 @@ use crate::plan::desired::{Desired, Ownership, desired};
 use crate::plan::steps::{Control, Farewell, Observed, Step, UNSEEN, steps};
 use crate::plan::{ChildRule, Claim, Method, Parent};
 
+/// The children of an answer, read with the rules for their kinds.
+pub(super) struct Wish {
+    pub rules: Vec<ChildRule>,
+    pub desired: Desired,
+    /// What of it cannot be done.
+    pub failures: Vec<Failed>,
+}
+
 impl Visit<'_> {
-    /// Brings the children to what the answer wants, as far as the API server lets us.
-    pub(super) async fn act(
+    /// Reads the children of an answer.
+    pub(super) fn wish(
         &mut self,
         situation: &Situation,
         claimed: &Claimed,
         children: Vec<DesiredChild>,
-    ) -> Acted {
-        let mut acted = Acted::default();
-        self.memory.give_another_chance();
+    ) -> Wish {
         let rules = self.rules(claimed);
-        let desired = self.desired(situation, claimed, &rules, children, &mut acted);
+        self.origins.clear();
+        let (desired, failures) = self.desired(situation, claimed, &rules, children);
+        Wish { rules, desired, failures }
+    }
+
+    /// Brings the children to what is wished, as far as the API server lets us.
+    pub(super) async fn act(&mut self, situation: &Situation, claimed: &Claimed, wish: Wish) -> Acted {
+        let Wish { rules, desired, failures } = wish;
+        let mut acted = Acted { failures, ..Acted::default() };
+        self.memory.give_another_chance();
         self.follow_others(situation, &desired);
         let live = self.live(claimed, &desired);
-        let observed: Vec<Observed> =
-            live.iter().map(|(rule, object)| self.observed(situation, *rule, object)).collect();
+        let observed = self.all_observed(situation, &live);
         let doubt = self.doubt(claimed);
         for step in steps(&rules, &desired, &observed, &mut self.memory.children) {
             // A write may take long, and what comes after the parent's end is left to nobody.
@@ -50,7 +64,7 @@ impl Visit<'_> {
 
     /// For how long it is not certain that the kinds that are missing do not exist: without their objects, the hook may
     /// have answered less than it would.
-    fn doubt(&self, claimed: &Claimed) -> Option<Duration> {
+    pub(super) fn doubt(&self, claimed: &Claimed) -> Option<Duration> {
         let missing = claimed.missing.iter();
         missing.filter_map(|(rule, _)| self.room.children[*rule].hold.kind.doubt()).max()
     }
@@ -62,48 +76,67 @@ impl Visit<'_> {
                 gvk: family.resource.gvk.clone(),
                 namespaced: family.resource.namespaced,
                 method: method(child.rule.update),
+                rolls: self.rolls(&child.rule),
             },
             None => ChildRule {
                 gvk: Gvk::new(&child.rule.resource.api_version, ""),
                 namespaced: true,
                 method: Method::OnDelete,
+                rolls: None,
             },
         };
         self.room.children.iter().enumerate().map(rule).collect()
     }
 
-    fn desired(
+    /// What a child of this kind is rolled out by, if it is. A DecoratorController's never were.
+    fn rolls(&self, rule: &spec::ChildRule) -> Option<StatusChecks> {
+        let rolling = matches!(rule.update, UpdateMethod::RollingRecreate | UpdateMethod::RollingInPlace);
+        (rolling && self.room.role() == Role::Composite).then(|| rule.status_checks.clone())
+    }
+
+    pub(super) fn desired(
         &mut self,
         situation: &Situation,
         claimed: &Claimed,
         rules: &[ChildRule],
         children: Vec<DesiredChild>,
-        acted: &mut Acted,
-    ) -> Desired {
-        let parent = Parent {
-            gvk: self.room.parent_resource.gvk.clone(),
-            key: situation.parent.key.clone(),
-            uid: situation.parent.uid.to_string(),
-        };
-        let claim = match self.room.role() {
-            Role::Decorator => Claim::Decorator(self.room.definition.name.clone()),
-            Role::Composite if self.room.definition.spec.generate_selector => Claim::ControllerUid,
-            Role::Composite => Claim::Selector(situation.selector.clone()),
-        };
+    ) -> (Desired, Vec<Failed>) {
+        let mut failures = Vec::new();
         let mut known = Vec::new();
-        self.origins.clear();
         for child in children {
             self.origins.extend(child.origin.clone());
             match self.missing_kind(claimed, &child) {
-                Some(message) => acted.failures.push(Failed::waits(message)),
+                Some(message) => failures.push(Failed::waits(message)),
                 None => known.push((child.object, child.place)),
             }
         }
-        let desired = desired(&parent, rules, &claim, known);
-        for refusal in &desired.refusals {
-            acted.failures.push(Failed::refused(refusal.problem.to_string()));
+        let desired = desired(&self.parent(situation), rules, &self.claim(situation), known);
+        failures.extend(desired.refusals.iter().map(|refusal| Failed::refused(refusal.problem.to_string())));
+        (desired, failures)
+    }
+
+    pub(super) fn parent(&self, situation: &Situation) -> Parent {
+        Parent {
+            gvk: self.room.parent_resource.gvk.clone(),
+            key: situation.parent.key.clone(),
+            uid: situation.parent.uid.to_string(),
         }
-        desired
+    }
+
+    pub(super) fn claim(&self, situation: &Situation) -> Claim {
+        match self.room.role() {
+            Role::Decorator => Claim::Decorator(self.room.definition.name.clone()),
+            Role::Composite if self.room.definition.spec.generate_selector => Claim::ControllerUid,
+            Role::Composite => Claim::Selector(situation.selector.clone()),
+        }
+    }
+
+    pub(super) fn all_observed<'a>(
+        &self,
+        situation: &Situation,
+        live: &'a [(usize, Arc<Object>)],
+    ) -> Vec<Observed<'a>> {
+        live.iter().map(|(rule, object)| self.observed(situation, *rule, object)).collect()
     }
 
     /// Whether this owner had the parent's name before it.
@@ -149,7 +182,7 @@ impl Visit<'_> {
     }
 
     /// The live objects that matter: the parent's children, and whatever has a wanted child's name.
-    fn live(&self, claimed: &Claimed, desired: &Desired) -> Vec<(usize, Arc<Object>)> {
+    pub(super) fn live(&self, claimed: &Claimed, desired: &Desired) -> Vec<(usize, Arc<Object>)> {
         let mut live = Vec::new();
         let mut names = HashSet::new();
         for family in &claimed.families {

@@ -13,6 +13,8 @@ use crate::plan::refusal::Verdict;
 pub(crate) struct Acted {
     /// Something in the cluster is different now, or will be.
     pub wrote: bool,
+    /// A child has turned out to be as wanted although it seemed to differ.
+    pub probed: bool,
     /// Children that could not be brought to what is wanted, in the order of the answer.
     pub failures: Vec<Failed>,
     /// What was changed in live children, for whoever wonders why there is no end to it.

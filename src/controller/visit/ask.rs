@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::value::RawValue;
 use tracing::{debug, warn};
 
 use crate::cluster::event::Severity;
@@ -22,12 +23,32 @@ use crate::object::name::Key;
 /// A finalize hook that cannot be used is asked again after this time, while there is patience.
 const FINALIZE_AGAIN: Duration = Duration::from_secs(10);
 
+/// The parent as a hook is shown it.
+pub(super) struct Guise<'a> {
+    pub body: &'a RawValue,
+    /// The name of the older revision in which it is shown, empty for the parent as it is.
+    pub revision: &'a str,
+}
+
+impl Situation {
+    pub(super) fn guise(&self) -> Guise<'_> {
+        Guise { body: self.parent.body.as_deref().expect("parents are kept whole"), revision: "" }
+    }
+
+    /// Whose answers are kept by their ETag.
+    pub(super) fn subject(&self, guise: &Guise) -> String {
+        let uid = &self.parent.uid;
+        if guise.revision.is_empty() { uid.to_string() } else { format!("{uid}/{}", guise.revision) }
+    }
+}
+
 impl Visit<'_> {
     pub(super) async fn ask(
         &self,
         situation: &Situation,
         claimed: &Claimed,
         sight: &Sight,
+        guise: &Guise<'_>,
     ) -> Result<Answer, Failure> {
         let hooks = &self.room.definition.spec.hooks;
         let call = situation.call();
@@ -39,20 +60,20 @@ impl Visit<'_> {
         let children = groups(spec.version, &situation.parent.key, shown);
         let shown = sight.groups.iter().map(|group| (&*group.resource, &group.objects[..]));
         let related = groups(spec.version, &situation.parent.key, shown);
-        let parent = situation.parent.body.as_deref().expect("parents are kept whole");
         let request = Request {
             role: self.room.role(),
             controller: &self.room.definition.json,
-            parent,
+            parent: guise.body,
             children: &children,
             related: &related,
             finalizing: situation.finalizing,
         };
-        let answer = hook.call(call, &situation.parent.uid, request.body());
+        let subject = situation.subject(guise);
+        let answer = hook.call(call, &subject, request.body());
         let answer = self.room.meter.hook(call, answer).await;
         debug!(
             controller = self.room.definition.name, parent = %situation.parent.key, hook = call.name(),
-            ok = answer.is_ok(), "hook called"
+            revision = guise.revision, ok = answer.is_ok(), "hook called"
         );
         answer
     }

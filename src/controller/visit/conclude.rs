@@ -47,7 +47,12 @@ impl Visit<'_> {
             Ended::Waiting(note) | Ended::Retry(note) | Ended::Stuck(note) => Some(note),
             Ended::Done | Ended::Changed => None,
         };
-        let said = Said { answered: conclusion.status.take(), generation: self.generation, note: said };
+        let said = Said {
+            answered: conclusion.status.take(),
+            generation: self.generation,
+            note: said,
+            updated: conclusion.updated.as_ref(),
+        };
         match status::write(self.room, self.writer, parent, &mut self.memory, said).await {
             Ok(status::Outcome::Right) => {}
             Ok(status::Outcome::Later(pause)) => {

@@ -12,6 +12,7 @@ mod finalizer;
 mod prepare;
 mod refused;
 mod related;
+mod roll;
 mod status;
 mod target;
 #[cfg(test)]
@@ -36,6 +37,7 @@ use crate::controller::queue::Next;
 use crate::controller::room::Room;
 use crate::controller::visit::acted::Acted;
 use crate::controller::visit::ask::not_ready;
+use crate::controller::visit::claim::Claimed;
 use crate::controller::visit::status::Note;
 use crate::hook::origin::Origin;
 use crate::hook::wire::Call;
@@ -43,6 +45,7 @@ use crate::hook::wire::answer::Answer;
 use crate::object::name::Key;
 use crate::object::selector::Selector;
 use crate::plan::refusal::Verdict;
+use crate::plan::rollout::Updated;
 
 /// So many times a visit asks the hook while its own writes keep changing what there is to see.
 const ROUNDS: usize = 3;
@@ -68,6 +71,8 @@ pub(crate) struct Conclusion {
     pub ended: Ended,
     /// The hook's status, if there was an answer.
     pub status: Option<Map<String, Value>>,
+    /// How far a rolling update is, where there are such.
+    pub updated: Option<Updated>,
     pub resync_after: Option<Duration>,
     /// A retry comes no sooner than this.
     pub retry_after: Option<Duration>,
@@ -82,6 +87,7 @@ impl Conclusion {
         Conclusion {
             ended,
             status: None,
+            updated: None,
             resync_after: None,
             retry_after: None,
             unseen_writes: false,
@@ -174,79 +180,112 @@ impl Visit<'_> {
             return Ok(Conclusion::nothing_to_do());
         }
         claim::settle(self.room, self.writer, &situation.parent, &situation.selector).await?;
-        let mut round = 0;
+        let mut round = 1;
         loop {
+            if let Some(conclusion) = self.round(&mut situation, round == ROUNDS).await? {
+                return Ok(conclusion);
+            }
             round += 1;
-            let claimed = claim::families(self.room, &situation.parent, &situation.selector);
-            if let Some(waiting) = not_ready(self.room, &situation, &claimed) {
-                return Ok(waiting);
+        }
+    }
+
+    /// Asks the hook and acts on its answer. `None`: something has changed by it, so that it has to be asked once more.
+    async fn round(&mut self, situation: &mut Situation, last: bool) -> Result<Option<Conclusion>, Error> {
+        let claimed = claim::families(self.room, &situation.parent, &situation.selector);
+        let mut answer = match self.answer(situation, &claimed).await? {
+            Ok(answer) => answer,
+            Err(conclusion) => return Ok(Some(conclusion)),
+        };
+        if !self.is_still(situation) {
+            return Ok(Some(Conclusion::new(Ended::Changed)));
+        }
+        self.memory.finalize_fails_since = None;
+        if self.room.role() == Role::Decorator
+            && let Some(refused) = self.decorate(situation, &answer).await?
+        {
+            return Ok(Some(refused));
+        }
+        let children = std::mem::take(&mut answer.children);
+        let mut wish = self.wish(situation, &claimed, children);
+        let mut roll = None;
+        if situation.manages && self.room.revisions.is_some() {
+            match self.roll(situation, &claimed, &mut wish, &mut answer).await? {
+                Ok(step) => roll = Some(step),
+                Err(conclusion) => return Ok(Some(conclusion)),
             }
-            if situation.finalizing
-                && let Some(waiting) = self.not_sure(&claimed)
-            {
-                return Ok(waiting);
-            }
-            let sight = match self.look_around(&situation).await {
-                Ok(sight) => sight,
-                Err(failure) => return self.unanswered(Call::Customize, &situation, &claimed, failure).await,
-            };
-            if let Some(waiting) = related::not_ready(&situation, &sight) {
-                return Ok(waiting);
-            }
-            let answer = match self.ask(&situation, &claimed, &sight).await {
-                Ok(answer) => answer,
-                Err(failure) => {
-                    return self.unanswered(situation.call(), &situation, &claimed, failure).await;
-                }
-            };
-            if !self.is_still(&situation) {
-                return Ok(Conclusion::new(Ended::Changed));
-            }
-            self.memory.finalize_fails_since = None;
-            let finalized = situation.finalizing && answer.finalized;
-            if finalized && self.room.role() == Role::Composite {
-                return self.finish(&situation).await;
-            }
-            if self.room.role() == Role::Decorator
-                && let Some(refused) = self.decorate(&mut situation, &answer).await?
-            {
-                return Ok(refused);
-            }
-            let Answer { status, children, resync_after, .. } = answer;
-            let acted = if situation.manages {
-                self.act(&situation, &claimed, children).await
-            } else {
-                Acted::default()
-            };
-            if situation.finalizing && acted.namespace_ends {
-                return self.let_go(&situation.parent, "its namespace is being deleted").await;
-            }
-            if finalized && !acted.must_retry() && !acted.changed {
-                return self.finish(&situation).await;
-            }
-            if !acted.wrote || acted.changed || acted.must_retry() || round == ROUNDS {
-                let (unseen_writes, retry_after) = (acted.wrote, acted.retry_after);
-                let resync_after = resync_after.into_iter().chain(acted.look_again).min();
-                let restless = unseen_writes && self.memory.never_settles() && !acted.changes.is_empty();
-                let ended = if restless {
-                    let message = format!(
-                        "each answer wants something else than the one before: {}",
-                        acted.changes.join("; ")
-                    );
-                    Ended::Stuck(note("NeverSettles", message))
-                } else {
-                    acted.ended(&claimed)
-                };
-                let status = Some(status.unwrap_or_default());
-                return Ok(Conclusion {
-                    status,
-                    resync_after,
-                    retry_after,
-                    unseen_writes,
-                    ..Conclusion::new(ended)
-                });
+            if !self.is_still(situation) {
+                return Ok(Some(Conclusion::new(Ended::Changed)));
             }
         }
+        let finalized = situation.finalizing && answer.finalized;
+        if finalized && self.room.role() == Role::Composite {
+            return self.finish(situation).await.map(Some);
+        }
+        if let Some(roll) = &roll
+            && let Some(conclusion) = self.record(&situation.parent.key, roll).await?
+        {
+            return Ok(Some(conclusion));
+        }
+        let mut acted =
+            if situation.manages { self.act(situation, &claimed, wish).await } else { Acted::default() };
+        // A child that has moved is looked at once more, and so is one that was thought to differ.
+        acted.wrote |= roll.as_ref().is_some_and(|roll| roll.moves() || acted.probed);
+        if situation.finalizing && acted.namespace_ends {
+            return self.let_go(&situation.parent, "its namespace is being deleted").await.map(Some);
+        }
+        if finalized && !acted.must_retry() && !acted.changed {
+            return self.finish(situation).await.map(Some);
+        }
+        if acted.wrote && !acted.changed && !acted.must_retry() && !last {
+            return Ok(None);
+        }
+        let updated = roll.map(|roll| roll.updated());
+        Ok(Some(Conclusion { updated, ..self.concluded(answer, acted, &claimed) }))
+    }
+
+    /// What the hook answers to the parent and its children as they are, or the visit's end where that cannot be known.
+    async fn answer(
+        &mut self,
+        situation: &Situation,
+        claimed: &Claimed,
+    ) -> Result<Result<Answer, Conclusion>, Error> {
+        if let Some(waiting) = not_ready(self.room, situation, claimed) {
+            return Ok(Err(waiting));
+        }
+        if situation.finalizing
+            && let Some(waiting) = self.not_sure(claimed)
+        {
+            return Ok(Err(waiting));
+        }
+        let guise = situation.guise();
+        let sight = match self.look_around(situation, &guise).await {
+            Ok(sight) => sight,
+            Err(failure) => {
+                return self.unanswered(Call::Customize, situation, claimed, failure).await.map(Err);
+            }
+        };
+        if let Some(waiting) = related::not_ready(situation, &sight) {
+            return Ok(Err(waiting));
+        }
+        match self.ask(situation, claimed, &sight, &guise).await {
+            Ok(answer) => Ok(Ok(answer)),
+            Err(failure) => self.unanswered(situation.call(), situation, claimed, failure).await.map(Err),
+        }
+    }
+
+    fn concluded(&self, answer: Answer, acted: Acted, claimed: &Claimed) -> Conclusion {
+        let (unseen_writes, retry_after) = (acted.wrote, acted.retry_after);
+        let resync_after = answer.resync_after.into_iter().chain(acted.look_again).min();
+        let restless = unseen_writes && self.memory.never_settles() && !acted.changes.is_empty();
+        let ended = if restless {
+            let changes = acted.changes.join("; ");
+            let message = format!("each answer wants something else than the one before: {changes}");
+            Ended::Stuck(note("NeverSettles", message))
+        } else {
+            acted.ended(claimed)
+        };
+        let status = Some(answer.status.unwrap_or_default());
+        Conclusion { status, resync_after, retry_after, unseen_writes, ..Conclusion::new(ended) }
     }
 
     /// Takes the finalizer off a parent that has finalized.

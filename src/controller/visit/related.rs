@@ -4,13 +4,18 @@ use std::sync::Arc;
 
 use crate::controller::related::rule::Rule;
 use crate::controller::related::{Lacking, Sight};
+use crate::controller::visit::ask::Guise;
 use crate::controller::visit::{CACHE, Conclusion, Ended, Situation, Visit, note};
 use crate::hook::wire::{Call, CustomizeRequest, Failure};
 
 impl Visit<'_> {
     /// What the parent's hook is to be shown, or why it cannot be known.
-    pub(super) async fn look_around(&self, situation: &Situation) -> Result<Sight, Failure> {
-        let rules = self.related_rules(situation).await?;
+    pub(super) async fn look_around(
+        &self,
+        situation: &Situation,
+        guise: &Guise<'_>,
+    ) -> Result<Sight, Failure> {
+        let rules = self.related_rules(situation, guise).await?;
         let mut sight = self.room.related.seen(&rules);
         match sight.lacking.take() {
             Some(Lacking::Refused(problem)) => Err(Failure::Refused(problem)),
@@ -18,21 +23,21 @@ impl Visit<'_> {
         }
     }
 
-    async fn related_rules(&self, situation: &Situation) -> Result<Arc<[Rule]>, Failure> {
+    async fn related_rules(&self, situation: &Situation, guise: &Guise<'_>) -> Result<Arc<[Rule]>, Failure> {
         let parent = &situation.parent;
         let spec = &self.room.definition.spec.hooks.customize;
         let (Some(hook), Some(spec)) = (&self.room.customize, spec) else { return Ok(Arc::new([])) };
-        if let Some(rules) = self.room.related.known(parent) {
+        if let Some(rules) = self.room.related.known(parent, guise.revision) {
             return Ok(rules);
         }
-        let body = parent.body.as_deref().expect("parents are kept whole");
-        let request = CustomizeRequest { controller: &self.room.definition.json, parent: body };
-        let answer = hook.call(Call::Customize, &parent.uid, request.body());
+        let request = CustomizeRequest { controller: &self.room.definition.json, parent: guise.body };
+        let subject = situation.subject(guise);
+        let answer = hook.call(Call::Customize, &subject, request.body());
         let answer = self.room.meter.hook(Call::Customize, answer).await?;
         let written = answer.related.into_iter().enumerate();
         let rules = written.map(|(index, rule)| Rule::of(rule, index, &parent.key, spec.version));
         let rules = rules.collect::<Result<_, _>>().map_err(Failure::Refused)?;
-        Ok(self.room.related.wish(parent, rules))
+        Ok(self.room.related.wish(parent, guise.revision, rules))
     }
 }
 

@@ -20,10 +20,13 @@ use crate::object::name::Gvk;
 use crate::plan::desired::hash_value;
 use crate::plan::difference::difference;
 use crate::plan::refusal::Verdict;
+use crate::plan::rollout::Updated;
 use crate::plan::takeover;
 
 /// The condition by which the controller itself speaks on a parent. Hooks cannot set it.
 pub(crate) const SYNCED: &str = "Synced";
+/// The condition that tells how far a rolling update is, as Metacontroller has it.
+pub(crate) const UPDATED: &str = "Updated";
 /// More refused fields than this are no oversight.
 const MOST_REFUSED: usize = 20;
 
@@ -51,16 +54,38 @@ pub(crate) fn compose(
         }
         None => live.cloned().unwrap_or_default(),
     };
-    let before = live.and_then(|live| live.get("conditions")).and_then(Value::as_array);
-    put_condition(&mut status, note, before, generation, now);
+    let said = note.map(|note| Condition {
+        status: "False",
+        reason: note.reason,
+        message: &note.message,
+        of: generation,
+    });
+    put_condition(&mut status, live, SYNCED, said, now);
     status
 }
 
+/// A condition of ours.
+struct Condition<'a> {
+    status: &'static str,
+    reason: &'a str,
+    message: &'a str,
+    /// The generation that it tells of.
+    of: i64,
+}
+
+impl<'a> Condition<'a> {
+    fn updated(updated: &'a Updated, generation: i64) -> Self {
+        let status = if updated.holds { "True" } else { "False" };
+        Condition { status, reason: updated.reason, message: &updated.message, of: generation }
+    }
+}
+
+/// Puts a condition of ours in the place of any other of its type. `live` is the status as it is.
 fn put_condition(
     status: &mut Map<String, Value>,
-    note: Option<&Note>,
-    before: Option<&Vec<Value>>,
-    generation: i64,
+    live: Option<&Map<String, Value>>,
+    name: &str,
+    said: Option<Condition>,
     now: Timestamp,
 ) {
     // Anything else than a list is the hook's own idea of conditions.
@@ -72,16 +97,17 @@ fn put_condition(
         _ => Vec::new(),
     };
     // A hook that hands on the conditions it was shown hands on ours too.
-    conditions.retain(|condition| condition["type"] != SYNCED);
-    if let Some(note) = note {
+    conditions.retain(|condition| condition["type"] != name);
+    if let Some(said) = said {
+        let before = live.and_then(|live| live.get("conditions")).and_then(Value::as_array);
         let kept = before
-            .and_then(|before| before.iter().find(|condition| condition["type"] == SYNCED))
-            .filter(|condition| condition["status"] == "False")
+            .and_then(|before| before.iter().find(|condition| condition["type"] == name))
+            .filter(|condition| condition["status"] == said.status)
             .and_then(|condition| condition["lastTransitionTime"].as_str());
         let since = kept.map_or_else(|| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(), String::from);
         conditions.push(json!({
-            "type": SYNCED, "status": "False", "reason": note.reason, "message": note.message,
-            "lastTransitionTime": since, "observedGeneration": generation,
+            "type": name, "status": said.status, "reason": said.reason, "message": said.message,
+            "lastTransitionTime": since, "observedGeneration": said.of,
         }));
     }
     if !conditions.is_empty() || status.contains_key("conditions") {
@@ -95,6 +121,8 @@ pub(crate) struct Said<'a> {
     /// The generation that it is said of.
     pub generation: i64,
     pub note: Option<&'a Note>,
+    /// How far a rolling update is, where there was an answer and children are rolled out.
+    pub updated: Option<&'a Updated>,
 }
 
 /// What came of a status.
@@ -199,6 +227,11 @@ fn fitting(
     let message = format!("status fields refused: {}", words.join("; "));
     let refusal = (!words.is_empty()).then_some(Note { reason: "StatusRefused", message });
     let mut status = compose(answered, parent, said.generation, said.note.or(refusal.as_ref()), now);
+    if let Some(updated) = said.updated {
+        let body = parent.parsed();
+        let live = body.get("status").and_then(Value::as_object);
+        put_condition(&mut status, live, UPDATED, Some(Condition::updated(updated, said.generation)), now);
+    }
     // What is added here may have no place in the schema either.
     lock(room).cut(&mut status);
     (status, refusal)

@@ -50,7 +50,7 @@ impl Visit<'_> {
                 let wanted = &desired.wanted[wanted];
                 let (rule, object) = &live[at];
                 match self.would_differ(claimed, wanted, &observed[at]).await {
-                    Ok(false) => {}
+                    Ok(false) => acted.probed = true,
                     Ok(true) => {
                         let why = format!("to be created anew: {differences}");
                         self.delete(claimed, *rule, object, &why, acted).await;

@@ -67,6 +67,9 @@ pub(crate) struct Wanted {
     pub body: Map<String, Value>,
     pub place: Option<Place>,
     pub ownership: Ownership,
+    /// Its turn in a rollout is to come, and it cannot be said what it is to be like until then: where it exists it is
+    /// left as it is.
+    pub hold: bool,
     /// Equal for equal bodies, whatever the order of their keys. Means nothing in another process.
     pub hash: u64,
 }
@@ -181,7 +184,7 @@ impl Reader<'_> {
             reach: Reach::Child,
         })?;
         let hash = body_hash(&body);
-        Ok(Wanted { rule, key, body, place, ownership, hash })
+        Ok(Wanted { rule, key, body, place, ownership, hold: false, hash })
     }
 
     /// Makes the body of a known child what is applied.

@@ -18,6 +18,7 @@ fn rules() -> Vec<ChildRule> {
         gvk: Gvk::new(api_version, kind),
         namespaced,
         method: Method::InPlace,
+        rolls: None,
     };
     vec![
         rule("v1", "ConfigMap", true),

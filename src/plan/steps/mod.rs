@@ -96,6 +96,8 @@ pub(crate) enum Rest {
     AsStored(Differences),
     /// Its method is to wait until someone deletes it.
     OnDelete,
+    /// Its turn in a rollout is to come.
+    Held,
     /// It is being deleted.
     Deleting,
     /// It is about to be collected with its owner, a former parent of the same name.
@@ -125,6 +127,18 @@ pub(crate) fn steps(
         }
     }
     steps
+}
+
+/// Whether a live child of the parent's is as wanted, so that no step would be planned for it.
+pub(super) fn is_settled(method: Method, wanted: &Wanted, observed: &Observed, memory: &Memory) -> bool {
+    let settled = memory.peek(wanted).and_then(|remembered| remembered.settled_as(observed.uid));
+    if settled.is_some_and(|settled| settled.holds(wanted, observed)) {
+        return true;
+    }
+    let Ok(body) = serde_json::from_str::<Value>(observed.body) else { return false };
+    let known = Known::of(wanted, observed, memory);
+    let fresh = known.fresh(difference(&wanted.body, &body, observed.owned));
+    !known.matters(&fresh, method)
 }
 
 /// Deletes of the parent's children that a complete answer does not hold.
@@ -166,6 +180,7 @@ impl Planner<'_> {
             (_, Control::Former, _) => keep(Rest::Former),
             (_, Control::Other { kind, name }, _) => self.foreign(Some((kind, name))),
             (_, Control::Ours, Method::OnDelete) => keep(Rest::OnDelete),
+            (_, Control::Ours, _) if self.wanted.hold => keep(Rest::Held),
             (_, Control::Ours, _) => self.ours(child, observed, memory),
         }
     }
@@ -173,7 +188,7 @@ impl Planner<'_> {
     fn ours(&self, child: usize, observed: &Observed, memory: &mut Memory) -> Step {
         if let Some(remembered) = memory.of(self.wanted) {
             let settled = remembered.settled_as(observed.uid);
-            if settled.is_some_and(|settled| self.unchanged(settled, observed)) {
+            if settled.is_some_and(|settled| settled.holds(self.wanted, observed)) {
                 return Step::Keep { wanted: self.index, observed: child, why: Rest::Settled };
             }
             if let Some(message) = remembered.still_refused(self.wanted, Some(observed)) {
@@ -185,11 +200,6 @@ impl Planner<'_> {
         self.compared(child, observed, differences, memory)
     }
 
-    /// Whether nobody has written since the child was settled, and the same is wanted now.
-    fn unchanged(&self, settled: &super::memory::Settled, observed: &Observed) -> bool {
-        settled.wanted == self.wanted.hash && settled.version == observed.version && settled.version != 0
-    }
-
     fn compared(
         &self,
         child: usize,
@@ -198,15 +208,8 @@ impl Planner<'_> {
         memory: &mut Memory,
     ) -> Step {
         let known = Known::of(self.wanted, observed, memory);
-        let residue = known.residue.as_deref().unwrap_or_default();
-        let fresh = differences.clone().without(residue);
-        let matters = match self.method {
-            // What is wanted in another form may have lost an entry where a difference can't be seen.
-            Method::InPlace => !fresh.is_empty() || known.wanted_changed,
-            // Deleting for that would be on doubt; and taking ownership is no reason for it at all.
-            _ => !fresh.is_empty(),
-        };
-        if !matters {
+        let fresh = known.fresh(differences.clone());
+        if !known.matters(&fresh, self.method) {
             memory.settle(self.wanted, observed, differences.hashes());
             let why = if differences.is_empty() { Rest::Settled } else { Rest::AsStored(differences) };
             return Step::Keep { wanted: self.index, observed: child, why };
@@ -272,11 +275,25 @@ struct Known {
 }
 
 impl Known {
-    fn of(wanted: &Wanted, observed: &Observed, memory: &mut Memory) -> Known {
-        let settled = memory.of(wanted).and_then(|remembered| remembered.settled_as(observed.uid));
+    fn of(wanted: &Wanted, observed: &Observed, memory: &Memory) -> Known {
+        let settled = memory.peek(wanted).and_then(|remembered| remembered.settled_as(observed.uid));
         Known {
             residue: settled.and_then(|settled| settled.residue.clone()),
             wanted_changed: settled.is_some_and(|settled| settled.wanted != wanted.hash),
+        }
+    }
+
+    /// The differences that are not the server's own doing.
+    fn fresh(&self, differences: Differences) -> Differences {
+        differences.without(self.residue.as_deref().unwrap_or_default())
+    }
+
+    fn matters(&self, fresh: &Differences, method: Method) -> bool {
+        match method {
+            // What is wanted in another form may have lost an entry where a difference can't be seen.
+            Method::InPlace => !fresh.is_empty() || self.wanted_changed,
+            // Deleting for that would be on doubt; and taking ownership is no reason for it at all.
+            _ => !fresh.is_empty(),
         }
     }
 }

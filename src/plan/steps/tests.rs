@@ -10,7 +10,7 @@ use crate::plan::{Claim, Parent};
 
 fn rules(method: Method) -> Vec<ChildRule> {
     ["ConfigMap", "Secret"]
-        .map(|kind| ChildRule { gvk: Gvk::new("v1", kind), namespaced: true, method })
+        .map(|kind| ChildRule { gvk: Gvk::new("v1", kind), namespaced: true, method, rolls: None })
         .into()
 }
 
