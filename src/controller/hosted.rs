@@ -26,6 +26,7 @@ use crate::controller::visit;
 use crate::controller::waiting::Waiting;
 use crate::controller::wake::{ChildListener, Orphans, ParentListener};
 use crate::controller::{Hooks, Settings};
+use crate::hook::wire::Call;
 use crate::hook::{Changes, Hook};
 use crate::plan::rollout::revision;
 use crate::problem::Problem;
@@ -53,12 +54,16 @@ impl Hosted {
         before: Option<JoinHandle<()>>,
     ) -> Result<Self, Problem> {
         let hooks = &definition.spec.hooks;
-        let hook = |spec: &Option<HookSpec>| {
-            let spec = spec.as_ref();
-            spec.map(|spec| Hook::of(spec, definition.spec.role, &reach.paths)).transpose()
+        let role = definition.spec.role;
+        let hook = |call: Call, spec: &Option<HookSpec>| {
+            let hook = spec.as_ref().map(|spec| Hook::of(spec, role, &reach.paths)).transpose()?;
+            Ok(hook.map(|hook| hook.measured(&reach.meters.remote, (role, &definition.name), call)))
         };
-        let (sync, finalize, customize) =
-            (hook(&hooks.sync)?, hook(&hooks.finalize)?, hook(&hooks.customize)?);
+        let (sync, finalize, customize) = (
+            hook(Call::Sync, &hooks.sync)?,
+            hook(Call::Finalize, &hooks.finalize)?,
+            hook(Call::Customize, &hooks.customize)?,
+        );
         let meter = reach.meters.of(&definition);
         let queue = Arc::new(Queue::new(settings.longest_retry, meter.traffic.clone()));
         meter.follow(&queue, settings.workers);

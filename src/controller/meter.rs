@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::config::Definition;
 use crate::controller::queue::{Load, Next, Queue, Traffic};
 use crate::controller::visit::Ended;
+use crate::hook::remote;
 use crate::hook::wire::{Call, Failure};
 use crate::metric::count::{Counter, Gauge, Histogram};
 use crate::metric::series::Series;
@@ -76,19 +77,24 @@ impl Followed {
     }
 }
 
-/// What is measured of all definitions, by the kind and the name of each.
+/// What is measured of all definitions.
 #[derive(Debug)]
-pub(crate) struct Meters(Series<2, Meter>);
+pub(crate) struct Meters {
+    /// By the kind and the name of each.
+    definitions: Series<2, Meter>,
+    /// Of their hooks that are called over HTTP.
+    pub remote: remote::meter::Meters,
+}
 
 impl Default for Meters {
     fn default() -> Self {
-        Meters(Series::new(Meter::new))
+        Meters { definitions: Series::new(Meter::new), remote: remote::meter::Meters::default() }
     }
 }
 
 impl Meters {
     pub(crate) fn of(&self, definition: &Definition) -> Arc<Meter> {
-        self.0.of([definition.spec.role.kind(), &definition.name])
+        self.definitions.of([definition.spec.role.kind(), &definition.name])
     }
 
     /// What waits in all queues.
@@ -97,7 +103,7 @@ impl Meters {
     }
 
     pub(super) fn all(&self) -> Vec<([String; 2], Arc<Meter>)> {
-        self.0.all()
+        self.definitions.all()
     }
 }
 

@@ -19,6 +19,7 @@ impl Meters {
         write_hooks(text, &seen);
         write_runtime(text, &seen);
         write_queues(text, &seen);
+        self.remote.write(text);
     }
 }
 

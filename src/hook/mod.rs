@@ -18,6 +18,7 @@ use futures::future::BoxFuture;
 
 use crate::config::spec::{HookSpec, Role, Target};
 use crate::hook::access::Admission;
+use crate::hook::remote::meter::Meters;
 use crate::hook::remote::{Remote, RemoteSettings};
 use crate::hook::wire::answer::Answer;
 use crate::hook::wire::{Call, Failure};
@@ -81,6 +82,14 @@ impl Hook {
 
     pub(crate) fn local(service: Arc<dyn BuiltIn>, hook: &str, call: &str) -> Hook {
         Hook::Local { service, hook: hook.into(), call: call.into() }
+    }
+
+    /// The same, measured as this definition's where it is remote.
+    pub(crate) fn measured(mut self, meters: &Meters, definition: (Role, &str), call: Call) -> Hook {
+        if let Hook::Remote(remote) = &mut self {
+            remote.measure(meters, definition, call);
+        }
+        self
     }
 
     /// The name of a hook of this process.

@@ -227,3 +227,39 @@ fn standby_is_ready_and_tells_that_it_does_not_lead() {
     let things = format!("[+]kind {} things: 0 objects\n", lab.api_version());
     assert!(page.text.contains(&things), "its caches are filled: {}", page.text);
 }
+
+#[test]
+fn remote_hooks_are_measured_under_metacontrollers_names() {
+    let lab = Lab::new("measured");
+    let hook = Hook::from_spec();
+    let url = format!("http://user:hidden@localhost:{}/sync", hook.port());
+    let definition = lab.definition().named("measured").config_maps().finalize(&hook).sync(&hook);
+    lab.write_definitions(&[&definition.with("/spec/hooks/sync/webhook/url", json!(url))]);
+    let controller = lab.start(&ANY_PORTS);
+    let pages = Pages::of(&controller);
+    lab.add_thing("a", json!({"status": {"seen": true}}));
+    lab.wait(&lab.thing("a"), "the hook's status", |thing| thing["status"]["seen"] == true);
+    lab.plane.delete(&lab.thing("a"));
+    lab.wait_gone(&lab.thing("a"));
+    let scrape = pages.scrape();
+    let labels = |url: String| {
+        format!("controller_name=\"measured\",controller_type=\"CompositeController\",url=\"{url}\"")
+    };
+    let sync = labels(format!("http://localhost:{}/sync", hook.port()));
+    let finalize = labels(hook.url("finalize"));
+    for (call, labels) in [("sync", &sync), ("finalize", &finalize)] {
+        let asked = format!("metacontroller_{call}_requests_total{{{labels},code=\"200\",method=\"post\"}}");
+        assert_eq!(scrape.get(&asked), Some(hook.count_of(call) as f64), "{asked}: {scrape:#?}");
+        let took = format!(
+            "metacontroller_{call}_request_duration_histogram_seconds_count{{{labels},method=\"post\"}}"
+        );
+        assert_eq!(scrape.get(&took), scrape.get(&asked));
+        assert_eq!(scrape.get(&format!("metacontroller_{call}_in_flight_requests{{{labels}}}")), Some(0.0));
+    }
+    for event in ["dns_start", "dns_done"] {
+        let looked_up = "metacontroller_sync_dns_duration_histogram_seconds_count";
+        assert!(scrape.get(&format!("{looked_up}{{{sync},event=\"{event}\"}}")) >= Some(1.0), "{scrape:#?}");
+    }
+    assert_eq!(scrape.families["metacontroller_sync_tls_duration_histogram_seconds"], "histogram");
+    assert!(!scrape.samples().any(|sample| sample.contains("hidden")), "a password is no label");
+}

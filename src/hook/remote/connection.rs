@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,11 +20,12 @@ use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::hook::access::tls;
+use crate::hook::remote::meter::{Event, Measured};
 
 /// Connections are dropped after this time of rest; most servers and proxies close theirs after 60 s or more.
 const IDLE: Duration = Duration::from_secs(50);
@@ -52,11 +54,21 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Opens one. `tls` replaces the configuration that trusts the system's roots.
-    pub(super) async fn open(origin: &Origin, tls: Option<&Arc<ClientConfig>>) -> io::Result<Connection> {
-        let socket = TcpStream::connect((origin.host.as_str(), origin.port)).await?;
+    pub(super) async fn open(
+        origin: &Origin,
+        tls: Option<&Arc<ClientConfig>>,
+        measured: &Measured<'_>,
+    ) -> io::Result<Connection> {
+        let socket = connect(origin, measured).await?;
         socket.set_nodelay(true)?;
-        let stream: Pin<Box<dyn Stream>> =
-            if origin.tls { Box::pin(secure(origin, socket, tls).await?) } else { Box::pin(socket) };
+        let stream: Pin<Box<dyn Stream>> = if origin.tls {
+            measured.event(Event::TlsStart);
+            let stream = secure(origin, socket, tls).await?;
+            measured.event(Event::TlsDone);
+            Box::pin(stream)
+        } else {
+            Box::pin(socket)
+        };
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
         Ok(Connection {
             origin: origin.clone(),
@@ -152,6 +164,16 @@ impl Wake for Bell {
             self.outside.wake_by_ref();
         }
     }
+}
+
+async fn connect(origin: &Origin, measured: &Measured<'_>) -> io::Result<TcpStream> {
+    if let Ok(address) = origin.host.parse::<IpAddr>() {
+        return TcpStream::connect((address, origin.port)).await;
+    }
+    measured.event(Event::DnsStart);
+    let addresses: Vec<_> = lookup_host((origin.host.as_str(), origin.port)).await?.collect();
+    measured.event(Event::DnsDone);
+    TcpStream::connect(&addresses[..]).await
 }
 
 async fn secure(origin: &Origin, socket: TcpStream, with: Option<&Arc<ClientConfig>>) -> io::Result<Secured> {

@@ -4,6 +4,7 @@
 
 mod answers;
 mod connection;
+pub(crate) mod meter;
 mod reply;
 #[cfg(test)]
 mod server;
@@ -28,6 +29,7 @@ use crate::config::spec::{Access, Decoding, Etag, Role};
 use crate::hook::access::{Admission, Pass};
 use crate::hook::remote::answers::{Answers, Tagged};
 use crate::hook::remote::connection::{Connection, Pool};
+use crate::hook::remote::meter::{Meter, Meters};
 use crate::hook::remote::reply::Reply;
 use crate::hook::remote::target::Target;
 use crate::hook::wire::answer::Answer;
@@ -78,6 +80,7 @@ pub(crate) struct Remote {
     pool: Pool,
     turns: Semaphore,
     answers: Option<Answers>,
+    meter: Arc<Meter>,
 }
 
 impl Remote {
@@ -88,8 +91,15 @@ impl Remote {
             pool: Pool::new(settings.in_flight),
             turns: Semaphore::new(settings.in_flight),
             answers: settings.etag.map(|etag| Answers::new(etag.keep)),
+            meter: Arc::default(),
             settings,
         })
+    }
+
+    /// Measures its calls as those of this definition from now on. The URL's user and query may be secrets.
+    pub(super) fn measure(&mut self, meters: &Meters, definition: (Role, &str), call: Call) {
+        let url = format!("{}{}", self.target.name(), self.target.path.path());
+        self.meter = meters.of(definition, call, &url);
     }
 
     /// How the hook is reached; renewing it changes what the next call goes with.
@@ -152,10 +162,12 @@ impl Errand<'_> {
     /// a fresh one is safe, because a hook is only ever asked, never told.
     async fn ask(&self, target: &Target, method: &Method, body: &Bytes) -> Result<Reply, Failure> {
         let tls = self.pass.tls.as_ref();
+        let measured = self.hook.meter.request();
         if let Some(mut connection) = self.hook.pool.take(&target.origin, tls) {
             let head = connection.send(self.request(target, method, body));
             match self.before("no answer", head).await? {
                 Ok(head) => {
+                    measured.answered(method, head.status());
                     return self.before("no complete answer", self.read(connection, head)).await?;
                 }
                 Err(error) if error.is_parse() => return Err(broken("no HTTP answer", &error)),
@@ -163,10 +175,11 @@ impl Errand<'_> {
             }
         }
         let unopened = format!("no connection to {}", target.name());
-        let opened = self.before(&unopened, Connection::open(&target.origin, tls)).await?;
+        let opened = self.before(&unopened, Connection::open(&target.origin, tls, &measured)).await?;
         let mut connection = opened.map_err(|error| broken(&unopened, &error))?;
         let head = self.before("no answer", connection.send(self.request(target, method, body))).await?;
         let head = head.map_err(|error| broken("no HTTP answer", &error))?;
+        measured.answered(method, head.status());
         self.before("no complete answer", self.read(connection, head)).await?
     }
 
