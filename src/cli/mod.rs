@@ -5,6 +5,7 @@
 
 mod admin;
 mod check;
+mod explain;
 mod log;
 mod new;
 mod out;

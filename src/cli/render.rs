@@ -8,7 +8,9 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 
-use crate::cli::{Ended, show};
+use crate::author;
+use crate::cli::{Ended, explain, out, show};
+use crate::hook::local::answer::Response;
 use crate::hook::local::renders::given_now;
 use crate::hook::local::{Given, Reason, Shelf, in_file, to_yaml};
 
@@ -28,7 +30,13 @@ pub(super) struct Flags {
     /// The time that the templates see, such as 2026-11-30T17:00:00Z, unless the file has its own `now`; else it is the current time
     #[arg(long, value_name = "TIME")]
     now: Option<Timestamp>,
-    /// YAML on a terminal, JSON elsewhere
+    /// Observed children: a folder or a file of manifests, such as `kubectl get -o yaml` prints; `-` for stdin
+    #[arg(long, value_name = "DIR")]
+    children: Option<PathBuf>,
+    /// Print where each field comes from: the template's line, what it was computed from, the conditions that it stands in
+    #[arg(long)]
+    explain: bool,
+    /// YAML on a terminal, JSON elsewhere; with --explain, JSON only where it is asked for
     #[arg(short, long, value_enum, value_name = "FORM")]
     output: Option<Form>,
 }
@@ -38,6 +46,8 @@ Examples:
   syncwright render mysql sync hooks/mysql/example.yaml
   syncwright render mysql sync hooks/mysql/cases/ready/sync.request.yaml --now 2026-11-30T17:00:00Z
   kubectl get my/db -o yaml | syncwright render mysql sync - -o yaml
+  syncwright render mysql sync hooks/mysql/example.yaml --explain
+  syncwright render mysql sync my.yaml --children observed/
 
 Exit codes: 0 rendered, 1 the template or the request is at fault, 2 there is no such file, hook or call";
 
@@ -48,7 +58,12 @@ enum Form {
 }
 
 pub(super) fn run(flags: Flags) -> Result<Ended> {
-    let body = read(&flags.file)?;
+    let mut body = read(&flags.file)?;
+    if let Some(children) = &flags.children {
+        let file = flags.file.display().to_string();
+        body = author::render::with_children(&file, &body, children)
+            .map_err(|problem| anyhow::anyhow!("{}", problem.page()))?;
+    }
     if !flags.hooks.is_dir() {
         bail!("there is no hooks folder `{}`; hint: name it with --hooks", flags.hooks.display());
     }
@@ -57,11 +72,11 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
     let given = Given { now: flags.now.unwrap_or(present.now), ..present };
     match shelf.answer(&flags.hook, &flags.call, &body, given) {
         Ok(response) => {
-            let form = flags.output.unwrap_or(if stdout().is_terminal() { Form::Yaml } else { Form::Json });
-            match form {
-                Form::Yaml => print!("{}", to_yaml(&response.into_value())),
-                Form::Json => println!("{:#}", response.into_value()),
-            }
+            out::print(&match (flags.explain, flags.output) {
+                (true, Some(Form::Json)) => format!("{:#}\n", explain::as_json(&response.explain())),
+                (true, _) => explain::as_text(&response.explain()),
+                (false, form) => answer(response, form),
+            })?;
             Ok(Ended::Well)
         }
         Err(refusal) if refusal.reason == Reason::Unknown => bail!("{}", refusal.problem),
@@ -69,6 +84,14 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
             show(&in_file(refusal.problem, &flags.file.display().to_string()));
             Ok(Ended::AtFault)
         }
+    }
+}
+
+fn answer(response: Response, form: Option<Form>) -> String {
+    let usual = if stdout().is_terminal() { Form::Yaml } else { Form::Json };
+    match form.unwrap_or(usual) {
+        Form::Yaml => to_yaml(&response.into_value()),
+        Form::Json => format!("{:#}\n", response.into_value()),
     }
 }
 

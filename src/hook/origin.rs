@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::problem::Place;
-use crate::template::Document;
 use crate::template::yaml::Trap;
+use crate::template::{Document, Written};
 
 /// A node of a document that one of our templates rendered.
 #[derive(Clone, Debug)]
@@ -34,6 +34,11 @@ impl Origin {
     /// Plain scalars of the whole document that YAML 1.1 takes for something else, with their places.
     pub(crate) fn traps(&self) -> impl Iterator<Item = (Place, &Trap)> {
         self.document.traps()
+    }
+
+    /// Where the node at `path` below this one comes from, or its nearest known parent.
+    pub(crate) fn written(&self, path: &[&str]) -> Written {
+        self.document.written(&self.steps(path))
     }
 
     /// The path from the document's root to a node below this one.

@@ -7,6 +7,7 @@ use minijinja::{OutputSpan, OutputSpanKind};
 use serde_json::Value as Json;
 
 use crate::problem::{Place, Problem};
+use crate::template::inputs::Inputs;
 use crate::template::library::Files;
 use crate::template::report;
 use crate::template::source::Source;
@@ -53,13 +54,48 @@ impl Rendered {
     }
 }
 
+impl Rendered {
+    /// What the expressions that wrote this range of the output are computed from, and the conditions it stands under.
+    fn written(&self, output: Range<usize>) -> (Vec<String>, Vec<String>) {
+        let conditions = self.source(output.start).map_or(Vec::new(), |(file, source, range)| {
+            Inputs::of(file, &source.text).conditions(range.start)
+        });
+        let first = self.spans.partition_point(|span| span.output_range().end <= output.start);
+        let spans = self.spans[first..].iter().take_while(|span| span.output_range().start < output.end);
+        let mut inputs = Vec::new();
+        for span in spans.filter(|span| span.kind() != OutputSpanKind::Raw) {
+            let Some((file, source)) = self.files.find(span.name()) else { continue };
+            for input in Inputs::of(file, &source.text).at(&source.original(span.source_range())) {
+                if !inputs.contains(&input) {
+                    inputs.push(input);
+                }
+            }
+        }
+        (inputs, conditions)
+    }
+}
+
 impl Origin for Rendered {
+    fn written(&self, output: Range<usize>) -> (Vec<String>, Vec<String>) {
+        Rendered::written(self, output)
+    }
+
     fn place(&self, offset: usize) -> Place {
         match self.source(offset) {
             Some((file, source, range)) => report::place(&self.files, file, source, range.start),
             None => Place { file: self.files.shown(&self.main), line: 1, column: 1 },
         }
     }
+}
+
+/// Where a field comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub place: Place,
+    /// What its expressions are computed from: `parent.spec.image`.
+    pub inputs: Vec<String>,
+    /// The conditions and loops that it stands in, outermost first.
+    pub conditions: Vec<String>,
 }
 
 /// One YAML document that a render made.
@@ -83,5 +119,12 @@ impl Document {
     /// Where the field at `path` was written, or its nearest known parent. Elements are keys, or indices as text.
     pub(crate) fn place_of(&self, path: &[&str]) -> Option<Place> {
         self.places.place(path)
+    }
+
+    /// Where the field at `path` comes from, or its nearest known parent.
+    pub(crate) fn written(&self, path: &[&str]) -> Written {
+        let (inputs, conditions) = self.places.written(path);
+        let place = self.place_of(path).unwrap_or_else(|| self.place());
+        Written { place, inputs, conditions }
     }
 }

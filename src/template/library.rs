@@ -92,10 +92,12 @@ impl Library {
             let read = yaml::read_stream(&text, &limits, Some(&Values(&values)));
             let read = read.map_err(|trouble| origin.problem(*trouble))?;
             let origin: Arc<dyn Origin> = Arc::new(origin);
-            documents.extend(
-                read.into_iter()
-                    .map(|(value, marks)| Document { value, places: Places::new(marks, origin.clone()) }),
-            );
+            let ends: Vec<usize> = read.iter().skip(1).map(|(_, marks)| yaml::start(marks)).collect();
+            let ends = ends.into_iter().chain([usize::MAX]);
+            documents.extend(read.into_iter().zip(ends).map(|((value, marks), end)| Document {
+                value,
+                places: Places::new(marks, origin.clone()).ending_at(end),
+            }));
             if let Some(first) = documents.get(budget.documents) {
                 let fault = yaml::over("documents", budget.documents);
                 return Err(fault.into_problem().at(first.place()));

@@ -14,6 +14,7 @@ mod document;
 mod family;
 mod fault;
 mod functions;
+mod inputs;
 mod jinja;
 mod library;
 mod operator;
@@ -28,7 +29,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::document::Document;
+pub(crate) use self::document::{Document, Written};
 pub(crate) use self::library::Library;
 pub(crate) use self::render::{Budget, Context};
 

@@ -486,7 +486,7 @@ fn name_in(range: Range<usize>, name: &str) -> Range<usize> {
 
 /// The text of an expression. The engine's spans end right, but many begin late: the first operand tells better.
 /// Parentheses around the whole are left out.
-fn range_of(expression: &Expr) -> Range<usize> {
+pub(in crate::template) fn range_of(expression: &Expr) -> Range<usize> {
     let own = range(expression.span());
     let first = match expression {
         Expr::Slice(slice) => range_of(&slice.expr),

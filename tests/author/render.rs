@@ -91,3 +91,76 @@ fn the_version_says_what_decides_behaviour() {
     assert!(said.out.starts_with(start), "{}", said.out);
     assert!(said.out.contains("time zones 20") && said.out.contains("kube "), "{}", said.out);
 }
+
+const WEBSITE: &str = "\
+{% set spec = parent.spec %}
+{% set web = children.find(\"Deployment\", parent.metadata.name) %}
+status:
+  ready: {{ web.status.readyReplicas | default(0) }}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: {{ parent.metadata.name }}}
+spec:
+  replicas: {{ spec.replicas }}
+  {% if spec.resources is defined %}
+  resources: {{ spec.resources }}
+  {% endif %}
+";
+const SITE: &str = "\
+apiVersion: example.com/v1
+kind: Website
+metadata: {name: shop, namespace: web}
+spec: {replicas: 3, resources: {limits: {cpu: 1}}}
+";
+
+#[test]
+fn render_explains_where_each_field_comes_from() {
+    let folder = folder(&[("hooks/website/sync.yaml", WEBSITE), ("site.yaml", SITE)]);
+    let said = syncwright(folder.path(), &["render", "website", "sync", "site.yaml", "--explain"]);
+    let printed = "\
+Answer
+  status.ready: 0  hooks/website/sync.yaml:4  children.find(\"Deployment\", parent.metadata.name).status.readyReplicas
+Deployment shop
+  apiVersion: apps/v1           hooks/website/sync.yaml:6
+  kind: Deployment              hooks/website/sync.yaml:7
+  metadata.name: shop           hooks/website/sync.yaml:8   parent.metadata.name
+  spec.replicas: 3              hooks/website/sync.yaml:10  parent.spec.replicas
+  spec.resources.limits.cpu: 1  hooks/website/sync.yaml:12  parent.spec.resources  (if spec.resources is defined)
+";
+    says(&said, 0, printed, "");
+    let said =
+        syncwright(folder.path(), &["render", "website", "sync", "site.yaml", "--explain", "-o", "json"]);
+    let explained: Value = serde_json::from_str(&said.out).unwrap();
+    let replicas = json!({
+        "object": "Deployment shop", "path": "spec.replicas", "value": 3, "from": ["parent.spec.replicas"],
+        "place": {"file": "hooks/website/sync.yaml", "line": 10, "column": 3}, "conditions": [],
+    });
+    assert_eq!(explained[4], replicas);
+}
+
+#[test]
+fn observed_children_can_be_a_folder_of_manifests() {
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: shop, namespace: web}\nstatus: {readyReplicas: 2}\n";
+    let list = format!("apiVersion: v1\nkind: List\nitems:\n- {}", deployment.replace('\n', "\n  "));
+    let folder = folder(&[
+        ("hooks/website/sync.yaml", WEBSITE),
+        ("site.yaml", SITE),
+        ("request.yaml", "parent: {}\nchildren: []\n"),
+        ("observed/web.yaml", deployment),
+        ("observed/notes.txt", "not read"),
+        ("list.yaml", list.trim_end()),
+    ]);
+    let render = |file: &str, children: &str| {
+        syncwright(folder.path(), &["render", "website", "sync", file, "--children", children])
+    };
+    for children in ["observed", "list.yaml"] {
+        let said = render("site.yaml", children);
+        assert_eq!((said.code, said.err.as_str()), (0, ""));
+        assert_eq!(serde_json::from_str::<Value>(&said.out).unwrap()["status"]["ready"], 2);
+    }
+    let refused = "error: `request.yaml` has `children` already\nhint: leave them out of the file, or leave out `--children`\n";
+    says(&render("request.yaml", "observed"), 2, "", refused);
+    let said = render("site.yaml", "nowhere");
+    says(&said, 2, "", "error: `nowhere` cannot be read: No such file or directory (os error 2)\n");
+}

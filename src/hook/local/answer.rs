@@ -68,6 +68,16 @@ impl Response {
         Value::Object(answer)
     }
 
+    /// The fields beside the children, each with its origin.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&str, &Value, &Origin)> {
+        self.fields.iter().filter_map(|(name, value)| Some((name.as_str(), value, self.origins.get(name)?)))
+    }
+
+    /// The children, each with its origin.
+    pub(super) fn children(&self) -> impl Iterator<Item = (Value, &Origin)> {
+        self.children.iter().map(|child| (Value::Object(child.object.clone()), &child.origin))
+    }
+
     /// The answer as the controller takes it.
     pub(crate) fn into_answer(mut self) -> Result<Answer, Problem> {
         let mut answer =

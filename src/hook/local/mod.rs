@@ -5,6 +5,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod edition;
+pub(crate) mod explain;
 mod folder;
 pub(crate) mod json_schema;
 mod record;

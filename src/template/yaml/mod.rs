@@ -12,6 +12,7 @@ mod trouble;
 mod tests;
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
@@ -34,6 +35,8 @@ pub(crate) struct Document {
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     marks: Arc<Marks>,
+    /// Where the document ends at the latest: where the next one begins.
+    end: usize,
     origin: Arc<dyn Origin>,
 }
 
@@ -84,6 +87,11 @@ impl Name {
 /// Turns an offset of the text that was read into a place in the file an author wrote.
 pub(in crate::template) trait Origin: fmt::Debug + Send + Sync {
     fn place(&self, offset: usize) -> Place;
+
+    /// What a range of the text is computed from, and the conditions it stands under; nothing where nothing is computed.
+    fn written(&self, _: Range<usize>) -> (Vec<String>, Vec<String>) {
+        (Vec::new(), Vec::new())
+    }
 }
 
 /// Bounds of one stream.
@@ -127,14 +135,24 @@ pub(in crate::template) struct Misfit {
     pub at: String,
 }
 
+/// Where a document's first node is.
+pub(in crate::template) fn start(marks: &Marks) -> usize {
+    marks.nodes.first().map_or(0, |node| node.offset as usize)
+}
+
 impl Places {
     pub(in crate::template) fn new(marks: Marks, origin: Arc<dyn Origin>) -> Self {
-        Places { marks: Arc::new(marks), origin }
+        Places { marks: Arc::new(marks), end: usize::MAX, origin }
     }
 
     /// The document's plain scalars that are not what they seem, with their places.
     pub(crate) fn traps(&self) -> impl Iterator<Item = (Place, &Trap)> {
         self.marks.traps.iter().map(|trap| (self.origin.place(trap.offset), trap))
+    }
+
+    /// The same, known to end before this offset.
+    pub(in crate::template) fn ending_at(self, end: usize) -> Self {
+        Places { end, ..self }
     }
 
     /// Where the document begins.
@@ -144,6 +162,19 @@ impl Places {
 
     /// Where the node at `path` was written, or its nearest known parent. Elements are keys, or indices as text.
     pub(crate) fn place(&self, path: &[&str]) -> Option<Place> {
+        self.marks.nodes.get(self.nearest(path)).map(|node| self.origin.place(node.offset as usize))
+    }
+
+    /// What the node at `path`, or its nearest known parent, is computed from, and the conditions it stands under.
+    pub(in crate::template) fn written(&self, path: &[&str]) -> (Vec<String>, Vec<String>) {
+        let at = self.nearest(path);
+        let Some(node) = self.marks.nodes.get(at) else { return (Vec::new(), Vec::new()) };
+        let next = self.marks.nodes.get(at + node.size as usize);
+        let end = next.map_or(self.end, |next| next.offset as usize);
+        self.origin.written(node.offset as usize..end)
+    }
+
+    fn nearest(&self, path: &[&str]) -> usize {
         let mut at = 0;
         for element in path {
             match self.child(at, Name::of(element)) {
@@ -151,7 +182,7 @@ impl Places {
                 None => break,
             }
         }
-        self.marks.nodes.get(at).map(|node| self.origin.place(node.offset as usize))
+        at
     }
 
     /// `None` also where the node's inside is not known: it came from a value or an alias.

@@ -1,14 +1,12 @@
-//! Reads manifests from a folder, a file or stdin, and takes off what only a cluster writes.
+//! Picks the manifests that a parent can own, and takes off what only a cluster writes.
 
-use std::fs;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
 use crate::author::kinds::is_cluster_scoped;
+use crate::author::manifests;
 use crate::problem::Problem;
-use crate::template::yaml;
 
 /// Fields of `metadata` that the API server writes.
 const OF_THE_SERVER: [&str; 7] = [
@@ -27,16 +25,10 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The manifests that a namespaced parent can own, and notes about the others.
 pub(super) fn read(source: &Path) -> Result<(Vec<Value>, Vec<String>), Problem> {
     let (mut manifests, mut notes) = (Vec::new(), Vec::new());
-    for (file, text) in texts(source)? {
-        for document in yaml::read(&file, &text)? {
-            let place = document.places.start();
-            for manifest in flattened(document.value) {
-                check(&manifest).map_err(|problem| problem.at(place.clone()))?;
-                match left_out(&manifest) {
-                    Some(why) => notes.push(format!("{} is left out: {why}", said(&manifest))),
-                    None => manifests.push(cleaned(manifest)),
-                }
-            }
+    for manifest in manifests::read(source)? {
+        match left_out(&manifest) {
+            Some(why) => notes.push(format!("{} is left out: {why}", said(&manifest))),
+            None => manifests.push(cleaned(manifest)),
         }
     }
     if manifests.is_empty() {
@@ -44,69 +36,6 @@ pub(super) fn read(source: &Path) -> Result<(Vec<Value>, Vec<String>), Problem> 
         return Err(if notes.is_empty() { problem } else { problem.found(notes.join("; ")) });
     }
     Ok((manifests, notes))
-}
-
-/// Name and text of each file, in name order.
-fn texts(source: &Path) -> Result<Vec<(String, String)>, Problem> {
-    let name = source.display().to_string();
-    let unreadable = |name: &str, error: io::Error| Problem::new(format!("`{name}` cannot be read: {error}"));
-    if name == "-" {
-        let mut text = String::new();
-        io::stdin().read_to_string(&mut text).map_err(|error| unreadable("stdin", error))?;
-        return Ok(vec![("stdin".into(), text)]);
-    }
-    let mut files = Vec::new();
-    find(source, &mut files).map_err(|error| unreadable(&name, error))?;
-    files.sort();
-    let text = |path: PathBuf| {
-        let name = path.display().to_string();
-        let text = fs::read_to_string(&path).map_err(|error| unreadable(&name, error))?;
-        Ok((name, text))
-    };
-    files.into_iter().map(text).collect()
-}
-
-fn find(source: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    if !fs::metadata(source)?.is_dir() {
-        files.push(source.to_path_buf());
-        return Ok(());
-    }
-    for entry in fs::read_dir(source)? {
-        let path = entry?.path();
-        let extension = path.extension().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() {
-            find(&path, files)?;
-        } else if matches!(extension.as_str(), "yaml" | "yml" | "json") {
-            files.push(path);
-        }
-    }
-    Ok(())
-}
-
-/// `kubectl get -o yaml` prints a list.
-fn flattened(value: Value) -> Vec<Value> {
-    match value {
-        Value::Object(mut list) if list.get("kind").is_some_and(|kind| kind == "List") => {
-            match list.remove("items") {
-                Some(Value::Array(items)) => items,
-                _ => Vec::new(),
-            }
-        }
-        value => vec![value],
-    }
-}
-
-fn check(manifest: &Value) -> Result<(), Problem> {
-    let text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
-    let name = &manifest["metadata"]["name"];
-    for (field, value) in
-        [("apiVersion", &manifest["apiVersion"]), ("kind", &manifest["kind"]), ("metadata.name", name)]
-    {
-        if !text(value) {
-            return Err(Problem::new(format!("this is no manifest: it has no `{field}`")));
-        }
-    }
-    Ok(())
 }
 
 fn left_out(manifest: &Value) -> Option<&'static str> {
