@@ -86,7 +86,7 @@ impl Access {
             self.changed.notified().await;
             for (call, hook) in &self.hooks {
                 match hook.renew(&|holder| self.contents(holder)) {
-                    Renewal::Same => {}
+                    Renewal::Same => continue,
                     Renewal::Changed => {
                         info!(controller, hook = call, "hook is reached with what has changed");
                         room.queue.hurry();
@@ -99,6 +99,7 @@ impl Access {
                         warn!(controller, hook = call, %problem, "hook cannot be called");
                     }
                 }
+                room.news.notify_one();
             }
         }
     }

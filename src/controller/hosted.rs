@@ -17,6 +17,7 @@ use crate::cluster::kind::{Interest, Kind, Resource, State, Use};
 use crate::config::Definition;
 use crate::config::spec::{ChildRule, HookSpec, Role, UpdateMethod};
 use crate::controller::access::Access;
+use crate::controller::footing::Footing;
 use crate::controller::meter::{Meter, Outcome};
 use crate::controller::queue::{Next, Queue};
 use crate::controller::related::Related;
@@ -34,6 +35,7 @@ use crate::problem::Problem;
 /// A running definition. Dropping it without `stop` aborts its tasks.
 pub(crate) struct Hosted {
     pub definition: Arc<Definition>,
+    pub footing: Arc<Footing>,
     ending: Arc<Ending>,
     tasks: JoinSet<()>,
 }
@@ -51,6 +53,7 @@ impl Hosted {
         recorder: Arc<Recorder>,
         reach: &Hooks,
         settings: Settings,
+        footing: Arc<Footing>,
         before: Option<JoinHandle<()>>,
     ) -> Result<Self, Problem> {
         let hooks = &definition.spec.hooks;
@@ -83,10 +86,11 @@ impl Hosted {
             settings,
             meter,
             changes,
+            footing: footing.clone(),
             before,
         };
         tasks.spawn(start.run(definition.clone(), ending.clone()));
-        Ok(Hosted { definition, ending, tasks })
+        Ok(Hosted { definition, footing, ending, tasks })
     }
 
     /// Lets the visits under way end, then stops.
@@ -122,6 +126,7 @@ struct Start {
     settings: Settings,
     meter: Arc<Meter>,
     changes: Option<OwnChanges>,
+    footing: Arc<Footing>,
     /// The end of a definition of the same name.
     before: Option<JoinHandle<()>>,
 }
@@ -136,19 +141,21 @@ impl Start {
         let hold = self.hold_parents(&definition);
         let access = self.access();
         let resource = tokio::select! {
-            resource = live(&definition.name, &hold.kind) => resource,
+            resource = live(&definition.name, &hold.kind, &self.footing) => resource,
             () = ending.notify.notified() => return,
         };
+        let footing = self.footing.clone();
         let room = Arc::new(self.room(definition, &hold, resource));
         // One that stands by comes so far, and keeps what it has seen up to date.
         let led = async {
             room.cluster.gate.led().await;
-            room.announce();
+            room.announce(footing.started());
         };
         tokio::select! {
             _ = async { tokio::join!(room.children_seen(), access.seen(&room.definition.name), led) } => {}
             () = ending.notify.notified() => return,
         }
+        footing.works(&room);
         let watchers = watch_states(&room);
         // Before anybody works: a parent that is added while it is visited would be visited once more.
         room.add_all();
@@ -245,19 +252,22 @@ impl Start {
             cluster: self.cluster,
             queue: self.queue,
             memories: Mutex::default(),
+            fares: Mutex::default(),
+            news: self.footing.news(),
             status_paths: Mutex::default(),
         }
     }
 }
 
 /// Waits until a kind can be read, saying once what it waits for.
-async fn live(controller: &str, kind: &Kind) -> Arc<Resource> {
+async fn live(controller: &str, kind: &Kind, footing: &Footing) -> Arc<Resource> {
     let mut states = kind.states();
     loop {
         match states.borrow_and_update().clone() {
             State::Live(resource) => return resource,
             State::Absent(message) | State::Failing(message) => {
                 warn!(controller, error = %message, "parent kind cannot be watched yet, waiting for it");
+                footing.waits(&message);
             }
             State::Starting => {}
         }
@@ -282,6 +292,7 @@ fn watch_states(room: &Arc<Room>) -> impl Future<Output = ()> + use<> {
                     // While the kind is being listed there is nothing to be done.
                     Ok(()) = states.changed() => if *states.borrow_and_update() != State::Starting {
                         room.add_all();
+                        room.news.notify_one();
                     },
                     Ok(()) = recoveries.changed() => room.queue.hurry(),
                     else => return,
@@ -327,6 +338,7 @@ async fn follow_hooks(room: &Room, changes: Option<OwnChanges>) {
     while changes.next().await.is_some() {
         room.related.ask_anew();
         room.add_all();
+        room.news.notify_one();
     }
     std::future::pending().await
 }

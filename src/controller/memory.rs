@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use crate::controller::footing::Fare;
 use crate::controller::meter::Standing;
 use crate::controller::undeclared::Unfit;
+use crate::controller::visit::status::Note;
 use crate::object::name::Key;
 use crate::plan;
 
@@ -35,7 +37,9 @@ pub(crate) struct Memory {
     /// Our finalizer, put on or taken off.
     pub finalizer_writes: Insistence,
     /// What was said last of a failing visit.
-    told: Option<u64>,
+    told: Option<Note>,
+    /// Whether its definition selects it, or has its finalizer on it.
+    pub concerned: bool,
     /// Values in the last status that the server did not take.
     pub unfit: Unfit,
     /// Visits in a row that ended with writes nobody has looked at.
@@ -97,6 +101,7 @@ impl Memory {
             status_writes: Insistence::default(),
             finalizer_writes: Insistence::default(),
             told: None,
+            concerned: false,
             unfit: Unfit::default(),
             unsettled: 0,
             finalize_fails_since: None,
@@ -138,8 +143,21 @@ impl Memory {
     }
 
     /// Whether this is not what was said last.
-    pub(crate) fn is_news(&mut self, said: Option<u64>) -> bool {
-        std::mem::replace(&mut self.told, said) != said
+    pub(crate) fn is_news(&mut self, said: Option<&Note>) -> bool {
+        let news = self.told.as_ref() != said;
+        if news {
+            self.told = said.cloned();
+        }
+        news
+    }
+
+    /// How the last visit ended, as far as the definition cares.
+    pub(crate) fn fare(&self) -> Fare {
+        match &self.told {
+            Some(note) => Fare::Failing(note.clone()),
+            None if self.concerned => Fare::Well,
+            None => Fare::Foreign,
+        }
     }
 
     /// Whether visits keep ending with new writes.
@@ -171,6 +189,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::visit::note;
 
     #[test]
     fn what_is_changed_back_and_back_is_left_alone_for_a_while() {
@@ -195,7 +214,8 @@ mod tests {
     #[test]
     fn what_was_said_is_news_once() {
         let mut memory = Memory::new("uid");
-        let said = [Some(1), Some(1), Some(2), None, Some(2)].map(|said| memory.is_news(said));
+        let (one, two) = (note("HookRefused", "one"), note("HookRefused", "two"));
+        let said = [Some(&one), Some(&one), Some(&two), None, Some(&two)].map(|said| memory.is_news(said));
         assert_eq!(said, [true, false, true, true, true]);
     }
 }

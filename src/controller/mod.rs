@@ -3,6 +3,7 @@
 //! Knows the cluster through `cluster`, hooks through `hook`, and takes its decisions from `plan`.
 
 pub(crate) mod access;
+pub(crate) mod footing;
 pub(crate) mod hosted;
 pub(crate) mod memory;
 pub(crate) mod meter;
@@ -10,6 +11,8 @@ mod metrics;
 pub(crate) mod posted;
 pub(crate) mod queue;
 pub(crate) mod related;
+mod report;
+mod reporter;
 pub(crate) mod room;
 mod running;
 mod selectors;
@@ -23,10 +26,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::cluster::Cluster;
 use crate::cluster::event::Recorder;
 use crate::controller::meter::Meters;
+use crate::controller::reporter::Reporter;
 use crate::controller::running::{Means, Running};
 use crate::hook::{Changes, PathService};
 
@@ -70,7 +75,11 @@ pub(crate) async fn run(
 ) {
     let recorder = Recorder::new(cluster.clone());
     let mut leads = cluster.gate.leads();
-    let mut running = Running::new(Means { cluster, recorder, hooks, settings });
+    let reporter = Reporter::new(cluster.clone());
+    let mut running = Running::new(Means { cluster, recorder, reporter: reporter.clone(), hooks, settings });
+    // Ends with this function.
+    let mut reporting = JoinSet::new();
+    reporting.spawn(reporter.run());
     let mut ending = std::pin::pin!(ending);
     loop {
         let wanted = definitions.borrow_and_update().clone();

@@ -86,6 +86,13 @@ impl Posted {
         (self.role, self.about.key.name.clone())
     }
 
+    /// What a DecoratorController decorates, in one line.
+    pub(crate) fn targets(&self) -> Option<String> {
+        let definitions = self.definitions.as_ref().ok().filter(|_| self.role == Role::Decorator)?;
+        let resources = definitions.iter().map(|definition| &*definition.spec.parent.resource.resource);
+        Some(resources.collect::<Vec<_>>().join(", "))
+    }
+
     /// Whether it is not run any more, and waits for its parents' finalizers to go.
     pub(crate) fn is_ending(&self) -> bool {
         self.deleting && self.held

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::Notify;
 use tracing::{info, warn};
 
 use crate::cluster::Cluster;
@@ -14,6 +15,7 @@ use crate::cluster::object::Object;
 use crate::config::Definition;
 use crate::config::spec::{ChildRule, Role};
 use crate::controller::Settings;
+use crate::controller::footing::{Fares, Started};
 use crate::controller::memory::Memory;
 use crate::controller::meter::Meter;
 use crate::controller::queue::Queue;
@@ -59,6 +61,9 @@ pub(crate) struct Room {
     pub related: Arc<Related>,
     pub queue: Arc<Queue>,
     pub memories: Mutex<HashMap<Key, Memory>>,
+    pub fares: Mutex<Fares>,
+    /// Wakes whoever tells how the definition stands.
+    pub news: Arc<Notify>,
     pub status_paths: Mutex<Undeclared>,
 }
 
@@ -83,9 +88,9 @@ impl Room {
         }
     }
 
-    pub(crate) fn announce(&self) {
+    pub(crate) fn announce(&self, started: &Started) {
         info!(controller = self.definition.name, parent = %self.parent_resource.gvk, "controller started");
-        if let Some(about) = about(&self.definition) {
+        if let Some(about) = about(&self.definition).filter(|_| started.is_to_be_told()) {
             let message = format!("Started controller: {}", self.definition.name);
             self.recorder.publish(&about, Severity::Normal, "Started", &message);
         }
@@ -145,12 +150,23 @@ impl Room {
     }
 
     pub(crate) fn remember(&self, key: &Key, memory: Memory) {
+        let news = self.fares().note(key, memory.fare());
         self.lock_memories().insert(key.clone(), memory);
+        if news {
+            self.news.notify_one();
+        }
     }
 
     pub(crate) fn forget(&self, key: &Key) {
         self.related.forget(key);
         self.lock_memories().remove(key);
+        if self.fares().forget(key) {
+            self.news.notify_one();
+        }
+    }
+
+    pub(crate) fn fares(&self) -> MutexGuard<'_, Fares> {
+        self.fares.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn lock_memories(&self) -> MutexGuard<'_, HashMap<Key, Memory>> {

@@ -1,6 +1,6 @@
 //! Which definitions run: started, stopped and refused as what is wanted changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +11,10 @@ use tracing::{error, info, warn};
 use crate::cluster::Cluster;
 use crate::cluster::event::{Recorder, Severity};
 use crate::config::Definition;
+use crate::controller::footing::{Footing, Started};
 use crate::controller::hosted::Hosted;
 use crate::controller::posted::{Posted, Refusal};
+use crate::controller::reporter::{Entry, Reporter};
 use crate::controller::room;
 use crate::controller::source::{Definitions, Name};
 use crate::controller::{Hooks, Settings};
@@ -25,6 +27,7 @@ const GRACE: Duration = Duration::from_secs(30);
 pub(super) struct Means {
     pub cluster: Arc<Cluster>,
     pub recorder: Arc<Recorder>,
+    pub reporter: Arc<Reporter>,
     pub hooks: Hooks,
     pub settings: Settings,
 }
@@ -52,12 +55,13 @@ impl Running {
                 refused.insert(posted.name(), refusal.clone());
             }
         }
+        let mut begun = BTreeMap::new();
         for definition in in_order(wanted) {
             let id = definition.id();
             if self.hosted.contains_key(&id) {
                 continue;
             }
-            if let Err(problem) = self.start(&definition, stopping.remove(&id)) {
+            if let Err(problem) = self.start(&definition, &mut begun, stopping.remove(&id)) {
                 let name = (definition.spec.role, id);
                 let refusal = Refusal::unusable(problem.to_string());
                 self.tell_of_start(&name, &definition, &refusal);
@@ -65,12 +69,26 @@ impl Running {
             }
         }
         self.refused = refused;
+        let entries = wanted.posted.iter().map(|(name, posted)| (name.clone(), self.entry(posted)));
+        self.means.reporter.know(entries.collect());
+    }
+
+    /// How a definition of the cluster stands.
+    fn entry(&self, posted: &Arc<Posted>) -> Entry {
+        let definitions = posted.definitions.iter().flatten();
+        let ids: Vec<String> = definitions.map(|definition| definition.id()).collect();
+        let role = posted.name().0;
+        let refusal = self.refused.get(&posted.name());
+        let refusal = refusal.or_else(|| ids.iter().find_map(|id| self.refused.get(&(role, id.clone()))));
+        let footings = ids.iter().filter_map(|id| Some(self.hosted.get(id)?.footing.clone()));
+        Entry { posted: posted.clone(), refusal: refusal.cloned(), footings: footings.collect() }
     }
 
     /// Has everything told that was not while this process stood by.
     pub(super) fn tell_anew(&mut self) {
         self.refused.clear();
-        for hosted in self.hosted.values() {
+        let mut told = BTreeSet::new();
+        for hosted in self.hosted.values().filter(|hosted| told.insert(name(&hosted.definition))) {
             announce(&self.means.recorder, &hosted.definition, "Starting");
         }
     }
@@ -85,23 +103,44 @@ impl Running {
             running.partition(|(id, hosted)| same(id, hosted));
         self.hosted = kept;
         let recorder = &self.means.recorder;
+        let mut told = BTreeSet::new();
         let stop = |(id, hosted): (String, Hosted)| {
             info!(controller = id, "controller stopping");
+            let recorder = told.insert(name(&hosted.definition)).then(|| recorder.clone());
             // Visits may take their time to end; only a successor of the same name waits for them.
-            (id, tokio::spawn(stop(hosted, recorder.clone())))
+            (id, tokio::spawn(stop(hosted, recorder)))
         };
         others.into_iter().map(stop).collect()
     }
 
-    fn start(&mut self, definition: &Arc<Definition>, before: Option<JoinHandle<()>>) -> Result<(), Problem> {
+    /// Starts one of the definitions of an object. Those that have `begun` with it share one event.
+    fn start(
+        &mut self,
+        definition: &Arc<Definition>,
+        begun: &mut BTreeMap<Name, Arc<Started>>,
+        before: Option<JoinHandle<()>>,
+    ) -> Result<(), Problem> {
         let running = self.hosted.values().map(|hosted| &*hosted.definition);
         if let Some(rival) = rival(definition, running) {
             return Err(finalizer_taken(definition, rival));
         }
-        let Means { cluster, recorder, hooks, settings } = &self.means;
-        let hosted =
-            Hosted::start(definition.clone(), cluster.clone(), recorder.clone(), hooks, *settings, before)?;
-        announce(recorder, definition, "Starting");
+        let Means { cluster, recorder, reporter, hooks, settings } = &self.means;
+        let known = begun.get(&name(definition)).cloned();
+        let started = known.clone().unwrap_or_default();
+        let footing = Footing::new(reporter.news.clone(), started.clone());
+        let hosted = Hosted::start(
+            definition.clone(),
+            cluster.clone(),
+            recorder.clone(),
+            hooks,
+            *settings,
+            footing,
+            before,
+        )?;
+        if known.is_none() {
+            announce(recorder, definition, "Starting");
+            begun.insert(name(definition), started);
+        }
         self.hosted.insert(definition.id(), hosted);
         Ok(())
     }
@@ -141,11 +180,16 @@ impl Running {
     }
 }
 
-async fn stop(hosted: Hosted, recorder: Arc<Recorder>) {
+async fn stop(hosted: Hosted, recorder: Option<Arc<Recorder>>) {
     let definition = hosted.definition.clone();
-    announce(&recorder, &definition, "Stopping");
+    let tell = |what| recorder.iter().for_each(|recorder| announce(recorder, &definition, what));
+    tell("Stopping");
     hosted.stop().await;
-    announce(&recorder, &definition, "Stopped");
+    tell("Stopped");
+}
+
+fn name(definition: &Definition) -> Name {
+    (definition.spec.role, definition.name.clone())
 }
 
 /// Events as Metacontroller makes them of a definition's life.
@@ -172,7 +216,6 @@ fn rival<'r>(
     definition: &Definition,
     running: impl IntoIterator<Item = &'r Definition>,
 ) -> Option<&'r Definition> {
-    let name = |definition: &Definition| (definition.spec.role, definition.name.clone());
     let kind = |definition: &Definition| {
         let resource = &definition.spec.parent.resource;
         (resource.group().to_string(), resource.resource.clone())

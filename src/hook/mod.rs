@@ -38,6 +38,9 @@ pub(crate) trait BuiltIn: Send + Sync {
         call: &'a str,
         body: Bytes,
     ) -> BoxFuture<'a, Result<Answer, Failure>>;
+
+    /// What is wrong with a hook whatever it is asked.
+    fn problem(&self, hook: &str, call: &str) -> Option<Problem>;
 }
 
 /// Who answers the webhooks that have a `path` alone.
@@ -105,6 +108,14 @@ impl Hook {
         match self {
             Hook::Remote(remote) => Some(remote.admission()),
             Hook::Local { .. } => None,
+        }
+    }
+
+    /// What keeps it from being called, or its newest edition from answering.
+    pub(crate) fn problem(&self) -> Option<Problem> {
+        match self {
+            Hook::Remote(remote) => remote.admission().problem(),
+            Hook::Local { service, hook, call } => service.problem(hook, call),
         }
     }
 

@@ -16,6 +16,10 @@ impl BuiltIn for Echo {
         let status = serde_json::Map::from_iter([(format!("{hook} {call}"), body.len().into())]);
         Box::pin(async { Ok(Answer { status: Some(status), ..Answer::default() }) })
     }
+
+    fn problem(&self, _hook: &str, _call: &str) -> Option<Problem> {
+        None
+    }
 }
 
 fn hook(target: Target, access: Access) -> HookSpec {

@@ -244,24 +244,16 @@ fn right_to_the_named_objects_is_enough() {
 
 /// From now on the lab's controllers may do what its Things need, and read this Secret.
 fn give_rights(lab: &mut Lab, secret: &str) {
-    let role = format!("{}-limited", lab.namespace);
     let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
     let mut named = rule("", &["secrets"], &["get", "list", "watch"]);
     named["resourceNames"] = json!([secret]);
-    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     let rules = json!([
         rule(&lab.group, &["things"], &["get", "list", "watch", "patch"]),
         rule(&lab.group, &["things/status"], &["patch"]),
         rule("metacontroller.k8s.io", &["*"], &["get", "list", "watch"]),
         named,
     ]);
-    let body = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": role},
-        "rules": rules,
-    });
-    lab.plane.create(roles, &body);
-    lab.plane.delete_at_end(format!("{roles}/{role}"));
-    lab.user = lab.plane.user(&lab.namespace, "limited", &role);
+    lab.limit_rights(&rules);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod author;
 mod changing;
 mod creating;
 mod decorators;
+mod definition_status;
 mod definitions;
 mod deletion;
 mod foreign;

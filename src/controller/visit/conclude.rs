@@ -1,6 +1,5 @@
 //! How a visit is told: on the parent's status, in an event, in the log, to the queue.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use tracing::{debug, warn};
@@ -10,7 +9,7 @@ use crate::cluster::object::Object;
 use crate::config::spec::Role;
 use crate::controller::meter::Outcome;
 use crate::controller::queue::Next;
-use crate::controller::visit::status::{self, Note, Said};
+use crate::controller::visit::status::{self, Said};
 use crate::controller::visit::{Conclusion, Ended, Visit, of_error};
 use crate::object::name::Key;
 
@@ -78,7 +77,7 @@ impl Visit<'_> {
         let controller = &self.room.definition.name;
         // The same failure at every retry is one fact: the event counts how often.
         let said = match ended {
-            Ended::Retry(note) | Ended::Stuck(note) => Some(fingerprint(note)),
+            Ended::Retry(note) | Ended::Stuck(note) => Some(note),
             Ended::Done | Ended::Changed | Ended::Waiting(_) => None,
         };
         let news = self.memory.is_news(said);
@@ -130,10 +129,4 @@ impl Visit<'_> {
             (Ended::Done, None) => Next::Rest,
         }
     }
-}
-
-fn fingerprint(note: &Note) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (note.reason, &note.message).hash(&mut hasher);
-    hasher.finish()
 }

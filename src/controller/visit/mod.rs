@@ -10,10 +10,10 @@ mod claim;
 mod conclude;
 mod finalizer;
 mod prepare;
-mod refused;
+pub(crate) mod refused;
 mod related;
 mod roll;
-mod status;
+pub(crate) mod status;
 mod target;
 #[cfg(test)]
 mod tests;

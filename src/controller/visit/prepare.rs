@@ -21,7 +21,8 @@ impl Visit<'_> {
         let room = self.room;
         let selected = room.selects(&parent);
         let marked = finalizer::has(room, &parent);
-        if !selected && !marked {
+        self.memory.concerned = selected || marked;
+        if !self.memory.concerned {
             return Ok(None);
         }
         let wants_finalizer = room.finalize.is_some();

@@ -190,6 +190,16 @@ impl Shelf {
         self.noted((hook, call), began, given.now, result)
     }
 
+    /// What is wrong with a call whatever it is asked: it is not there, or its newest edition does not compile.
+    pub(crate) fn problem(&self, hook: &str, call: &str) -> Option<Problem> {
+        let hooks = self.hooks.load();
+        let rejected = hooks.by_name.get(hook).and_then(|shelved| shelved.rejected.as_ref());
+        let first = rejected.and_then(|rejected| rejected.problems.first().cloned());
+        first.or_else(|| {
+            self.find(hook, call).and_then(|(_, edition)| edition).err().map(|refusal| refusal.problem)
+        })
+    }
+
     /// Tells of every change of what the shelf answers.
     pub(crate) fn changes(&self) -> signal::Receiver<Changes> {
         self.changes.subscribe()

@@ -16,6 +16,7 @@ use crate::hook::local::answer::Response;
 use crate::hook::local::{Given, Reason, Refusal, Shelf};
 use crate::hook::wire::Failure;
 use crate::hook::wire::answer::Answer;
+use crate::problem::Problem;
 
 /// Calls that may wait for a core. At 50 µs each, the last one waits for some 30 ms.
 const WAITING: usize = 512;
@@ -92,6 +93,10 @@ impl BuiltIn for Renders {
             let overload = |Overload| Failure::Busy { after: Some(Duration::from_millis(100)) };
             Renders::answer(self, hook, call, body, answer).await.map_err(overload)?
         })
+    }
+
+    fn problem(&self, hook: &str, call: &str) -> Option<Problem> {
+        self.shelf.problem(hook, call)
     }
 }
 

@@ -273,6 +273,20 @@ impl Lab {
         Controller::start(self.folder.path(), &format!("controller-{number}.log"), &arguments, environment)
     }
 
+    /// From now on the lab's controllers may do what these rules say, in the whole cluster.
+    #[track_caller]
+    pub fn limit_rights(&mut self, rules: &Value) {
+        let name = format!("{}-limited", self.namespace);
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+            "rules": rules,
+        });
+        let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+        self.plane.create(roles, &role);
+        self.plane.delete_at_end(format!("{roles}/{name}"));
+        self.user = self.plane.user(&self.namespace, "limited", &name);
+    }
+
     /// Puts a definition into the cluster, where only this lab's controllers take it up.
     #[track_caller]
     pub fn add_definition(&self, definition: &Definition) {
