@@ -11,8 +11,9 @@ use crate::cli::paint;
 #[command(next_help_heading = "Log")]
 pub(super) struct Flags {
     /// Form of the log on stderr
-    #[arg(long, global = true, value_enum, default_value_t = Format::Text, env = "SYNCWRIGHT_LOG_FORMAT")]
-    log_format: Format,
+    /// [default: text]
+    #[arg(long, global = true, value_enum, env = "SYNCWRIGHT_LOG_FORMAT")]
+    log_format: Option<Format>,
     /// Least level that is logged: error, warn, info, debug, trace, or a filter such as `info,syncwright::hook=debug`
     /// [default: info for what keeps running, else off]
     #[arg(long, global = true, env = "SYNCWRIGHT_LOG_LEVEL", value_parser = filter)]
@@ -20,17 +21,30 @@ pub(super) struct Flags {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+pub(super) enum Format {
     Text,
     Json,
 }
 
+/// What a verb asks of the log where the log's own flags say nothing.
+pub(super) struct Wish {
+    pub level: Option<&'static str>,
+    pub format: Option<Format>,
+}
+
+impl Wish {
+    pub(super) fn at(level: &'static str) -> Wish {
+        Wish { level: Some(level), format: None }
+    }
+}
+
 impl Flags {
-    /// Starts the log, at `usual` where no level was asked for.
-    pub(super) fn start(&self, usual: &str) {
-        let filter = EnvFilter::new(with_quiet_crates(self.log_level.as_deref().unwrap_or(usual)));
+    /// Starts the log.
+    pub(super) fn start(&self, wish: Wish) {
+        let filter =
+            EnvFilter::new(with_quiet_crates(self.log_level.as_deref().or(wish.level).unwrap_or("info")));
         let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
-        match self.log_format {
+        match self.log_format.or(wish.format).unwrap_or(Format::Text) {
             Format::Json => log.json().init(),
             Format::Text => {
                 log.with_ansi(stderr().is_terminal() && !paint::no_color()).with_target(false).init()

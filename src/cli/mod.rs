@@ -15,13 +15,15 @@ mod render;
 mod run;
 mod schema;
 mod serve;
+mod spelling;
 mod test;
 mod version;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::cli::log::Wish;
 use crate::cli::paint::Colour;
 use crate::problem::Problem;
 
@@ -57,7 +59,7 @@ Exit codes:
 
 #[derive(Subcommand)]
 enum Verb {
-    Run(run::Flags),
+    Run(Box<run::Flags>),
     Serve(serve::Flags),
     Render(render::Flags),
     Test(test::Flags),
@@ -69,10 +71,11 @@ enum Verb {
 
 impl Verb {
     /// What runs on its own tells of it; what answers a person has its answer.
-    fn usual_log_level(&self) -> &'static str {
+    fn log_wish(&self) -> Wish {
         match self {
-            Verb::Serve(_) | Verb::Run(_) => "info",
-            _ => "off",
+            Verb::Run(flags) => flags.log_wish(),
+            Verb::Serve(_) => Wish::at("info"),
+            _ => Wish::at("off"),
         }
     }
 }
@@ -85,11 +88,11 @@ enum Ended {
 
 /// Reads the command line and does what it says.
 pub(crate) fn run() -> ExitCode {
-    let line = Line::parse();
-    line.log.start(line.verb.usual_log_level());
+    let line = Line::parse_from(spelling::ours(std::env::args_os(), &Line::command()));
+    line.log.start(line.verb.log_wish());
     let ended = match line.verb {
         Verb::Serve(flags) => serve::run(flags),
-        Verb::Run(flags) => run::run(flags),
+        Verb::Run(flags) => run::run(*flags),
         Verb::Render(flags) => render::run(flags),
         Verb::Test(flags) => test::run(flags),
         Verb::Schema(flags) => schema::run(flags),

@@ -375,7 +375,8 @@ fn own(hooks: &BTreeSet<String>, changes: &Changes) -> Changes {
 }
 
 async fn resync(room: Arc<Room>) {
-    let Some(period) = room.definition.spec.resync_period else { return std::future::pending().await };
+    let periods = room.definition.spec.resync_period.into_iter().chain(room.settings.resync);
+    let Some(period) = periods.min() else { return std::future::pending().await };
     let mut ticks = tokio::time::interval(period);
     ticks.tick().await;
     loop {

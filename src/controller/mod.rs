@@ -44,6 +44,8 @@ pub(crate) struct Settings {
     pub longest_retry: Duration,
     /// For how long a finalize hook that cannot be used may hold up a deletion.
     pub finalize_patience: Duration,
+    /// Every parent is visited at least this often.
+    pub resync: Option<Duration>,
 }
 
 impl Default for Settings {
@@ -52,6 +54,7 @@ impl Default for Settings {
             workers: 8,
             longest_retry: queue::LONGEST_RETRY,
             finalize_patience: Duration::from_secs(60),
+            resync: None,
         }
     }
 }

@@ -28,16 +28,21 @@ impl Controller {
     }
 
     fn start_in(folder: &Path, log: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Controller {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_syncwright"));
+        command.arg("run").args(arguments).envs(variables.iter().copied());
+        Controller::start_as(command, folder, log)
+    }
+
+    /// Starts what the command says in `folder`.
+    pub fn start_as(mut command: Command, folder: &Path, log: &str) -> Controller {
         let log = folder.join(log);
         let file = File::create(&log).expect("the test's folder is writable");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_syncwright"));
-        command.arg("run").args(arguments).current_dir(folder).stdin(Stdio::null());
+        command.current_dir(folder).stdin(Stdio::null());
         for name in
             ["KUBECONFIG", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"]
         {
             command.env_remove(name);
         }
-        command.envs(variables.iter().copied());
         command.stdout(Stdio::null()).stderr(file);
         Controller { child: spawn_tied(command).expect("the binary was built for this test"), log }
     }

@@ -50,6 +50,9 @@ pub(super) struct Flags {
     /// The time between two tries
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
     leader_elect_retry_period: Duration,
+    /// The only sort of lock that there still is
+    #[arg(long = "leader-election-resource-lock", hide = true, value_name = "KIND", default_value = "leases", value_parser = ["leases"])]
+    _resource_lock: String,
 }
 
 impl Flags {

@@ -1,10 +1,13 @@
 //! `syncwright run`: the controller, with the hook service in the same process.
 
 mod election;
+mod peer;
 mod value;
+mod zap;
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -13,6 +16,7 @@ use futures::FutureExt;
 use tokio::sync::watch;
 use tracing::error;
 
+use crate::cli::log::Wish;
 use crate::cli::{Ended, admin, serve};
 use crate::cluster::Cluster;
 use crate::cluster::gate::Gate;
@@ -28,7 +32,7 @@ use crate::object::selector::Selector;
 
 /// Watch parents, call their hooks, apply children, write status
 #[derive(Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = AFTER_HELP, after_long_help = LONG_HELP.as_str())]
 pub(super) struct Flags {
     /// Definitions to run, beside the cluster's CompositeControllers and DecoratorControllers; followed for changes
     #[arg(long, value_name = "FILE", env = "SYNCWRIGHT_CONTROLLERS")]
@@ -47,12 +51,17 @@ pub(super) struct Flags {
     listen: Option<String>,
     /// The cluster; else $KUBECONFIG, the pod's service account, ~/.kube/config
     #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
+    kubeconfig: Option<OsString>,
     /// Visits of each controller at once
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: u16,
     /// Field manager of children; the status is written as <NAME>-status
-    #[arg(long, value_name = "NAME", default_value = "metacontroller")]
+    #[arg(
+        long,
+        visible_alias = "apply-strategy-ssa-field-manager",
+        value_name = "NAME",
+        default_value = "metacontroller"
+    )]
     field_manager: String,
     /// How long a finalize hook that cannot be used may hold up a deletion
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
@@ -63,11 +72,44 @@ pub(super) struct Flags {
     /// How long a watch may be silent; API servers send a sign of life about every minute
     #[arg(long, value_name = "SECONDS", default_value_t = 90, hide = true)]
     watch_idle_seconds: u64,
+    /// Visits every parent at least this often; 0 turns it off
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = value::duration)]
+    cache_flush_interval: Duration,
+    /// Children are always written by server-side apply
+    #[arg(long, value_name = "STRATEGY", value_parser = ["dynamic-apply", "server-side-apply"], hide = true)]
+    apply_strategy: Option<String>,
     #[command(flatten)]
     election: election::Flags,
     #[command(flatten)]
     admin: admin::Flags,
+    #[command(flatten)]
+    zap: zap::Flags,
+    #[command(flatten)]
+    ignored: peer::Ignored,
 }
+
+impl Flags {
+    /// What the flags of others ask of the log.
+    pub(super) fn log_wish(&self) -> Wish {
+        let wish = self.zap.wish();
+        Wish { level: wish.level.or(Some("info")), ..wish }
+    }
+
+    fn tell_of_ignored(&self) {
+        if self.apply_strategy.as_deref() == Some("dynamic-apply") {
+            let reason =
+                "children are written by server-side apply; what the other strategy has left is taken over";
+            tracing::info!(
+                flag = "--apply-strategy=dynamic-apply",
+                reason,
+                "flag has no meaning here, ignored"
+            );
+        }
+        self.ignored.tell();
+    }
+}
+
+static LONG_HELP: LazyLock<String> = LazyLock::new(|| format!("{}\n\n{AFTER_HELP}", peer::TABLE));
 
 const AFTER_HELP: &str = "\
 Try:
@@ -85,6 +127,7 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
 }
 
 async fn control(flags: Flags) -> Result<Ended> {
+    flags.tell_of_ignored();
     let file = match &flags.controllers {
         Some(path) => Some((path.clone(), first(path)?)),
         None => None,
@@ -93,8 +136,10 @@ async fn control(flags: Flags) -> Result<Ended> {
         Managers { status: format!("{}-status", flags.field_manager), objects: flags.field_manager.clone() };
     let idle = Duration::from_secs(flags.watch_idle_seconds);
     let claim = flags.election.claim()?;
+    // An empty path is none, as it is for Metacontroller.
+    let kubeconfig = flags.kubeconfig.as_ref().filter(|path| !path.is_empty());
     let gate = if claim.is_some() { Gate::closed() } else { Gate::open() };
-    let cluster = Cluster::connect(flags.kubeconfig.as_deref(), managers, idle, gate)
+    let cluster = Cluster::connect(kubeconfig.map(Path::new), managers, idle, gate)
         .await
         .context("connecting to the cluster")?;
     let cluster_definitions =
@@ -106,6 +151,7 @@ async fn control(flags: Flags) -> Result<Ended> {
     let settings = Settings {
         workers: flags.workers.into(),
         finalize_patience: Duration::from_secs(flags.finalize_patience),
+        resync: Some(flags.cache_flush_interval).filter(|interval| !interval.is_zero()),
         ..Settings::default()
     };
     let work = work(&flags, cluster.clone(), definitions, settings);
@@ -190,7 +236,7 @@ async fn with_own_hooks(
 }
 
 /// The file as it is at the start, where a problem is an end and not a log line.
-fn first(path: &std::path::Path) -> Result<Definitions> {
+fn first(path: &Path) -> Result<Definitions> {
     match source::read_file(path) {
         Ok(definitions) => Ok(definitions),
         Err(problems) => {
