@@ -21,6 +21,7 @@ mod plain;
 #[path = "../protocol/mod.rs"]
 mod protocol;
 mod related;
+mod remote;
 mod rights;
 mod rolling;
 mod schemas;

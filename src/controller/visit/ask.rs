@@ -23,6 +23,9 @@ use crate::object::name::Key;
 /// A finalize hook that cannot be used is asked again after this time, while there is patience.
 const FINALIZE_AGAIN: Duration = Duration::from_secs(10);
 
+/// A hook that asks to be left alone, as against one that fails: that is no `SyncError`.
+pub(super) const HOOK_BUSY: &str = "HookBusy";
+
 /// The parent as a hook is shown it.
 pub(super) struct Guise<'a> {
     pub body: &'a RawValue,
@@ -123,7 +126,8 @@ impl Visit<'_> {
                 return Ok(Conclusion { resync_after: Some(after), ..Conclusion::nothing_to_do() });
             }
             Failure::Busy { after: None } => {
-                (Ended::Retry(note("HookUnavailable", format!("{call}: 429"))), None)
+                let message = format!("{call}: 429: the hook is busy, and does not say for how long");
+                (Ended::Retry(note(HOOK_BUSY, message)), None)
             }
         };
         Ok(Conclusion { retry_after, ..Conclusion::new(ended) })

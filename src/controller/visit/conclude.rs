@@ -9,6 +9,7 @@ use crate::cluster::object::Object;
 use crate::config::spec::Role;
 use crate::controller::meter::Outcome;
 use crate::controller::queue::Next;
+use crate::controller::visit::ask::HOOK_BUSY;
 use crate::controller::visit::status::{self, Said};
 use crate::controller::visit::{Conclusion, Ended, Visit, of_error};
 use crate::object::name::Key;
@@ -100,7 +101,7 @@ impl Visit<'_> {
                 note
             }
         };
-        if let Some(parent) = parent {
+        if let Some(parent) = parent.filter(|_| note.reason != HOOK_BUSY) {
             let message = format!("Sync error: {}: {}", note.reason, note.message);
             self.room.recorder.publish(&self.about(parent), Severity::Warning, "SyncError", &message);
         }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -63,6 +64,8 @@ pub enum Reply {
     /// An answer of the protocol. One that is wrong on purpose is a `Text`.
     Answer(Value),
     Text(u16, String),
+    /// With header lines, each with its end.
+    Headed(u16, String, String),
     /// The answer with its ETag.
     Tagged(&'static str, Value),
     /// The answer, but only after this time.
@@ -108,6 +111,7 @@ impl Drop for Inspector {
 struct Desk {
     script: Mutex<Script>,
     calls: Mutex<Vec<Call>>,
+    connections: AtomicUsize,
     /// What the protocol's schema has to say of the messages.
     faults: Mutex<Vec<String>>,
     /// How new connections are secured, if they are.
@@ -128,6 +132,7 @@ impl Hook {
         let desk = Arc::new(Desk {
             script: Mutex::new(script),
             calls: Mutex::default(),
+            connections: AtomicUsize::new(0),
             faults: Mutex::default(),
             tls: Mutex::default(),
         });
@@ -135,6 +140,7 @@ impl Hook {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let desk = desk.clone();
+                desk.connections.fetch_add(1, Ordering::Relaxed);
                 let tls = desk.tls.lock().unwrap().clone();
                 thread::spawn(move || match tls {
                     None => serve(stream, &desk),
@@ -179,6 +185,11 @@ impl Hook {
 
     pub fn count(&self) -> usize {
         self.desk.calls.lock().unwrap().len()
+    }
+
+    /// How many connections were opened to it.
+    pub fn connections(&self) -> usize {
+        self.desk.connections.load(Ordering::Relaxed)
     }
 
     /// The calls for one parent.
@@ -229,6 +240,7 @@ fn serve(stream: impl Read + Write, desk: &Desk) {
         let (status, more, text) = match reply {
             Reply::Answer(answer) => (200, String::new(), answer.to_string()),
             Reply::Text(status, text) => (status, String::new(), text),
+            Reply::Headed(status, headers, text) => (status, headers, text),
             Reply::Tagged(tag, answer) => (200, format!("ETag: {tag}\r\n"), answer.to_string()),
             Reply::Late(delay, answer) => {
                 thread::sleep(delay);
