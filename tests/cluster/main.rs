@@ -17,6 +17,7 @@ mod loops;
 mod observability;
 mod operators;
 mod ownership;
+mod parents;
 mod plain;
 #[path = "../protocol/mod.rs"]
 mod protocol;
