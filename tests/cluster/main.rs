@@ -9,6 +9,7 @@ mod decorators;
 mod definition_status;
 mod definitions;
 mod deletion;
+mod edges;
 mod flags;
 mod foreign;
 mod kinds;
