@@ -14,6 +14,7 @@ mod schedule;
 mod schema;
 mod serve;
 mod template;
+mod uninstall;
 
 fn main() -> std::process::ExitCode {
     cli::run()

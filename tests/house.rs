@@ -9,7 +9,7 @@ const FLOORS: [&[&str]; 5] = [
     &["metric", "object", "problem", "schedule"],
     &["config", "schema", "template"],
     &["cluster", "plan", "hook"],
-    &["controller", "serve", "author"],
+    &["controller", "serve", "author", "uninstall"],
     &["cli"],
 ];
 

@@ -17,6 +17,7 @@ mod schema;
 mod serve;
 mod spelling;
 mod test;
+mod uninstall;
 mod version;
 
 use std::process::ExitCode;
@@ -67,6 +68,7 @@ enum Verb {
     New(new::Flags),
     Rbac(rbac::Flags),
     Check(check::Flags),
+    Uninstall(uninstall::Flags),
 }
 
 impl Verb {
@@ -99,6 +101,7 @@ pub(crate) fn run() -> ExitCode {
         Verb::New(flags) => new::run(flags),
         Verb::Rbac(flags) => rbac::run(flags),
         Verb::Check(flags) => check::run(flags),
+        Verb::Uninstall(flags) => uninstall::run(flags),
     };
     match ended {
         Ok(Ended::Well) => ExitCode::SUCCESS,

@@ -10,6 +10,7 @@ pub(crate) mod meter;
 pub(crate) mod object;
 pub(crate) mod request;
 pub(crate) mod store;
+mod sweep;
 pub(crate) mod write;
 
 mod discovery;

@@ -380,20 +380,20 @@ fn unreadable(resource: &Resource, error: &serde_json::Error) {
 }
 
 #[derive(Deserialize)]
-struct Page<'a> {
+pub(super) struct Page<'a> {
     #[serde(default)]
-    metadata: PageMetadata,
+    pub metadata: PageMetadata,
     #[serde(borrow, default)]
-    items: Option<Vec<&'a RawValue>>,
+    pub items: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct PageMetadata {
+pub(super) struct PageMetadata {
     #[serde(default)]
     resource_version: String,
     #[serde(default)]
-    r#continue: Option<String>,
+    pub r#continue: Option<String>,
 }
 
 /// The whole list by pages, for servers without streaming lists. Gives the list's version.

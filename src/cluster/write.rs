@@ -266,7 +266,7 @@ fn still_there(kind: &Kind, resource: &Resource, bytes: &[u8]) -> Option<Object>
 /// Requests that need an answer within the client's limits.
 impl Cluster {
     /// Sends a write, if this process may write.
-    async fn send(&self, request: Request<Body>) -> Result<bytes::Bytes, Error> {
+    pub(super) async fn send(&self, request: Request<Body>) -> Result<bytes::Bytes, Error> {
         self.in_place(&self.writes, request).await
     }
 

@@ -8,6 +8,7 @@ use crate::config::manifest::{
     self, ChildResource, CompositeSpec, DecoratorSpec, EndpointConfig, HookBlock, HooksBlock, ParentResource,
     Resource, StatusCheck, Target,
 };
+use crate::config::marks::finalizer_prefix;
 use crate::config::schema::{Fault, Path};
 use crate::config::spec::{
     ChildRule, ConditionCheck, HookSpec, HookVersion, Hooks, ParentRule, ReadyWhen, ResourceName, Role, Spec,
@@ -260,7 +261,7 @@ fn plural(kind: &str) -> String {
 
 /// A finalizer is named after its definition, as Metacontroller names it, unless the definition has a name for it.
 fn finalizer(role: Role, name: &str, used: bool, faults: &mut Faults) -> String {
-    let prefix = format!("metacontroller.io/{}-", role.kind().to_lowercase());
+    let prefix = finalizer_prefix(role);
     let finalizer = format!("{prefix}{name}");
     // The API server wants a finalizer to be a qualified name with a prefix.
     if used && label_key(&finalizer).is_err() {

@@ -4,6 +4,7 @@
 
 pub(crate) mod json_schema;
 mod manifest;
+pub(crate) mod marks;
 mod meaning;
 pub(crate) mod schema;
 pub(crate) mod spec;

@@ -3,6 +3,7 @@
 //! Knows the cluster through `cluster`, hooks through `hook`, and takes its decisions from `plan`.
 
 pub(crate) mod access;
+mod farewell;
 pub(crate) mod footing;
 pub(crate) mod hosted;
 pub(crate) mod memory;

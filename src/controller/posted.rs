@@ -7,6 +7,7 @@ use tracing::warn;
 
 use crate::cluster::event::About;
 use crate::cluster::object::Object;
+use crate::config::marks::{HELD, Mark, marks};
 use crate::config::spec::Role;
 use crate::config::{API_VERSION, Definition};
 use crate::controller::source::Name;
@@ -15,8 +16,6 @@ use crate::problem::Problem;
 
 /// Says what becomes of the finalizers on a definition's parents when it is deleted: `remove`, or `keep` as without it.
 pub(crate) const FINALIZERS: &str = "syncwright.io/finalizers";
-/// Holds up the deletion of a definition whose parents' finalizers are to go with it.
-pub(crate) const HELD: &str = "syncwright.io/parents";
 
 /// One object, read once for each of its generations.
 #[derive(Clone)]
@@ -26,6 +25,8 @@ pub(crate) struct Posted {
     pub generation: i64,
     /// A DecoratorController has several.
     pub definitions: Result<Vec<Arc<Definition>>, Refusal>,
+    /// The finalizers that its parents may have of it.
+    pub marks: Vec<Mark>,
     /// Whether the finalizers of its parents are to go with it.
     pub removes: bool,
     /// Whether its deletion waits for that.
@@ -56,11 +57,11 @@ impl Posted {
         let before = before.filter(|before| *before.about.uid == *object.uid);
         let same = before.filter(|before| object.generation != 0 && before.generation == object.generation);
         let asked = body["metadata"]["annotations"].get(FINALIZERS).and_then(Value::as_str);
-        let marks = (asked == Some("remove"), is_held(object), object.deleting);
-        if same.is_some_and(|same| (same.removes, same.held, same.deleting) == marks) {
+        let wishes = (asked == Some("remove"), is_held(object), object.deleting);
+        if same.is_some_and(|same| (same.removes, same.held, same.deleting) == wishes) {
             return None;
         }
-        let (removes, held, deleting) = marks;
+        let (removes, held, deleting) = wishes;
         if let Some(other) = asked.filter(|asked| !matches!(*asked, "remove" | "keep")) {
             warn!(
                 controller = object.key.name,
@@ -75,6 +76,7 @@ impl Posted {
                 uid: object.uid.to_string(),
             },
             generation: object.generation,
+            marks: marks(role, &body),
             definitions: same.map_or_else(|| read(body), |same| same.definitions.clone()),
             removes,
             held,
@@ -91,6 +93,10 @@ impl Posted {
         let definitions = self.definitions.as_ref().ok().filter(|_| self.role == Role::Decorator)?;
         let resources = definitions.iter().map(|definition| &*definition.spec.parent.resource.resource);
         Some(resources.collect::<Vec<_>>().join(", "))
+    }
+
+    pub(crate) fn is_deleting(&self) -> bool {
+        self.deleting
     }
 
     /// Whether it is not run any more, and waits for its parents' finalizers to go.

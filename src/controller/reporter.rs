@@ -19,6 +19,7 @@ use crate::cluster::request::Error;
 use crate::cluster::write::Writer;
 use crate::config::API_VERSION;
 use crate::config::spec::Role;
+use crate::controller::farewell::Words;
 use crate::controller::footing::Footing;
 use crate::controller::memory::Insistence;
 use crate::controller::posted::{Posted, Refusal};
@@ -43,12 +44,17 @@ pub(super) struct Entry {
     /// Why it, or a part of it, is not run.
     pub refusal: Option<Refusal>,
     pub footings: Vec<Arc<Footing>>,
+    /// Where its end has begun.
+    pub farewell: Option<Words>,
 }
 
 impl Entry {
     /// `None` while it is not known yet how it stands.
     fn report(&self, before: Option<&Report>) -> Option<Report> {
         let about = Subject { generation: self.posted.generation, targets: self.posted.targets() };
+        if let Some(words) = &self.farewell {
+            return Some(Report::refused(about, &words.refusal()));
+        }
         if let Some(refusal) = &self.refusal {
             return Some(Report::refused(about, refusal));
         }

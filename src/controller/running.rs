@@ -11,6 +11,7 @@ use tracing::{error, info, warn};
 use crate::cluster::Cluster;
 use crate::cluster::event::{Recorder, Severity};
 use crate::config::Definition;
+use crate::controller::farewell::Farewells;
 use crate::controller::footing::{Footing, Started};
 use crate::controller::hosted::Hosted;
 use crate::controller::posted::{Posted, Refusal};
@@ -38,11 +39,14 @@ pub(super) struct Running {
     hosted: BTreeMap<String, Hosted>,
     /// Why others are not, as it was told.
     refused: BTreeMap<Name, Refusal>,
+    farewells: Farewells,
 }
 
 impl Running {
     pub(super) fn new(means: Means) -> Self {
-        Running { means, hosted: BTreeMap::new(), refused: BTreeMap::new() }
+        let Means { cluster, recorder, reporter, .. } = &means;
+        let farewells = Farewells::new(cluster.clone(), recorder.clone(), reporter.news.clone());
+        Running { means, hosted: BTreeMap::new(), refused: BTreeMap::new(), farewells }
     }
 
     /// Makes those run that are wanted, and no others.
@@ -69,6 +73,7 @@ impl Running {
             }
         }
         self.refused = refused;
+        self.farewells.follow(wanted, stopping);
         let entries = wanted.posted.iter().map(|(name, posted)| (name.clone(), self.entry(posted)));
         self.means.reporter.know(entries.collect());
     }
@@ -81,7 +86,12 @@ impl Running {
         let refusal = self.refused.get(&posted.name());
         let refusal = refusal.or_else(|| ids.iter().find_map(|id| self.refused.get(&(role, id.clone()))));
         let footings = ids.iter().filter_map(|id| Some(self.hosted.get(id)?.footing.clone()));
-        Entry { posted: posted.clone(), refusal: refusal.cloned(), footings: footings.collect() }
+        Entry {
+            posted: posted.clone(),
+            refusal: refusal.cloned(),
+            footings: footings.collect(),
+            farewell: self.farewells.words(&posted.name()),
+        }
     }
 
     /// Has everything told that was not while this process stood by.
