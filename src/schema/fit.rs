@@ -92,7 +92,7 @@ impl Fit<'_> {
     /// An object with `apiVersion`, `kind` and `metadata`, whether its schema says so or not.
     fn root(&mut self, node: &Node, value: &Value) {
         let node = self.kind.resolve(node);
-        let Value::Object(fields) = value else { return self.node(node, value) };
+        let Value::Object(fields) = value else { return self.typed(node, value) };
         let own = |name: &str| matches!(name, "apiVersion" | "kind" | "metadata");
         if let (Some(metadata), Some(schema)) =
             (fields.get("metadata"), self.kind.definitions.get(OBJECT_META))
@@ -100,6 +100,13 @@ impl Fit<'_> {
             self.inside("metadata", |fit| fit.node(schema, metadata));
         }
         self.fields(node, fields, own);
+    }
+
+    /// An object of any kind inside another says what it is.
+    fn embedded(&mut self, node: &Node, value: &Value) {
+        let absent = |name: &&str| value.is_object() && value.get(*name).is_none_or(Value::is_null);
+        ["apiVersion", "kind"].iter().filter(|name| absent(name)).for_each(|name| self.missing(name));
+        self.root(node, value);
     }
 
     fn node(&mut self, node: &Node, value: &Value) {
@@ -110,7 +117,7 @@ impl Fit<'_> {
             (Some(QUANTITY), _) => self.quantity(value),
             (Some(INT_OR_STRING), _) | (_, Some("int-or-string")) => self.int_or_string(node, value),
             _ if node.int_or_string => self.int_or_string(node, value),
-            _ if node.embedded => self.root(node, value),
+            _ if node.embedded => self.embedded(node, value),
             _ => self.typed(node, value),
         }
     }

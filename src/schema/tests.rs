@@ -127,11 +127,12 @@ fn schema_of_a_crd_counts_with_its_bounds_and_patterns() {
         "none": {"type": "string", "nullable": true},
         "fields": {"type": "object"},
         "pod": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {"spec": {"type": "object"}}},
+        "other": {"type": "object", "x-kubernetes-embedded-resource": true},
     }}));
     let head = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: x}\n";
     let fits = "spec: {name: abc, count: 3, port: \"80\", list: [a], none: null, pod: {apiVersion: v1, kind: Pod, metadata: {name: a}}}\n";
     assert_eq!(misfits(&catalog, &format!("{head}{fits}")), [""; 0]);
-    let not = "spec: {name: toolong1, count: 4, port: 1.5, list: [a, a], fields: {a: 1}, pod: {metadata: {nam: a}}}\n";
+    let not = "spec: {name: toolong1, count: 4, port: 1.5, list: [a, a], fields: {a: 1}, pod: {kind: Pod, metadata: {nam: a}}, other: 1}\n";
     assert_eq!(
         misfits(&catalog, &format!("{head}{not}")),
         [
@@ -141,7 +142,9 @@ fn schema_of_a_crd_counts_with_its_bounds_and_patterns() {
             "Type spec.port: `spec.port` is `1.5`; a whole number or a text",
             "Repeated spec.list[1]: `spec.list[1]` repeats `spec.list[0]`: both have `a`; hint: the API server refuses the whole object: each key once",
             "Unknown spec.fields.a: unknown field `spec.fields.a`; an empty map",
+            "Missing spec.pod: `spec.pod` has no `apiVersion`",
             "Unknown spec.pod.metadata.nam: unknown field `spec.pod.metadata.nam`; hint: did you mean `name`?",
+            "Type spec.other: `spec.other` is `1`; a map",
         ]
     );
 }

@@ -4,6 +4,7 @@ mod access;
 mod answers;
 mod author;
 mod changing;
+mod checked;
 mod creating;
 mod decorators;
 mod definition_ending;

@@ -4,9 +4,8 @@ use serde_json::Value;
 
 use crate::author::check::Check;
 use crate::author::check::crds;
-use crate::author::check::examples::{Wrong, cron_job};
+use crate::author::check::examples::{Wrong, by_rule};
 use crate::author::check::finding::Rule;
-use crate::author::check::names;
 use crate::author::check::requests::{Request, gvk};
 use crate::config::spec::UpdateMethod;
 use crate::hook::wire::answer::{Answer, DesiredChild};
@@ -38,12 +37,9 @@ impl Check {
         }
         let observed = request.observed().into_iter().any(|known| same(known, &object));
         let whole = if is_others(&object) || (observed && never_written) { Whole::No } else { Whole::Yes };
-        let mut wrong = names::wrong(&gvk, &object);
-        wrong.extend(names::selector(&gvk, &object));
-        if (&*gvk.group, &*gvk.kind) == ("batch", "CronJob") {
-            wrong.extend(cron_job(&object));
-        }
+        let mut wrong = by_rule(&gvk, &object, whole);
         wrong.extend(self.misfits(&gvk, &object, whole, child));
+        wrong.extend(self.ownership(request, &gvk, &object));
         for (rule, path, problem) in wrong {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             let problem = Problem { place: Some(place(child, &path)), ..problem };

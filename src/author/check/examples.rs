@@ -4,12 +4,14 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::author::case;
 use crate::author::check::Check;
 use crate::author::check::crds::{at, in_document};
 use crate::author::check::finding::Rule;
 use crate::author::check::requests::gvk;
 use crate::author::check::traps;
-use crate::author::{case, check::names};
+use crate::author::check::{look, names};
+use crate::object::name::Gvk;
 use crate::problem::Problem;
 use crate::schedule::Schedule;
 use crate::schedule::error::ScheduleError;
@@ -43,11 +45,23 @@ impl Check {
         for misfit in misfits {
             self.findings.add(Rule::of(misfit.nature), in_document(misfit, &gvk.kind, document));
         }
-        for (rule, path, problem) in names::wrong(&gvk, &object).into_iter().chain(schedules(&object)) {
+        for (rule, path, problem) in by_rule(&gvk, &object, Whole::Yes).into_iter().chain(schedules(&object))
+        {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             self.findings.add(rule, at(problem, document, &path));
         }
     }
+}
+
+/// What is wrong with an object beyond its schema.
+pub(super) fn by_rule(gvk: &Gvk, object: &Value, whole: Whole) -> Vec<Wrong> {
+    let mut found = names::wrong(gvk, object);
+    found.extend(names::selector(gvk, object));
+    found.extend(look::wrong(gvk, object, whole));
+    if gvk.group_kind() == ("batch", "CronJob") {
+        found.extend(cron_job(object));
+    }
+    found
 }
 
 /// A rule, the path of a field, and what is wrong there.
@@ -70,7 +84,7 @@ fn schedules(object: &Value) -> Vec<Wrong> {
 }
 
 /// The schedule of a CronJob and its zone.
-pub(super) fn cron_job(object: &Value) -> Vec<Wrong> {
+fn cron_job(object: &Value) -> Vec<Wrong> {
     let text = |field: &str| object["spec"][field].as_str();
     let path = |field: &str| vec!["spec".to_string(), field.to_string()];
     let schedule = text("schedule").and_then(|text| wrong(&path("schedule"), Schedule::parse(text).err()));

@@ -51,6 +51,8 @@ pub(crate) enum Rule {
     QuotedNumber,
     BadName,
     BadLabel,
+    BadReference,
+    BadNamespace,
     SelectorMismatch,
     PrunedStatus,
     BadSchedule,
@@ -62,7 +64,7 @@ pub(crate) enum Rule {
 /// A rule's name, level, and what it is about.
 type About = (Rule, &'static str, Level, &'static str);
 
-const ABOUT: [About; 25] = [
+const ABOUT: [About; 27] = [
     (Rule::Syntax, "syntax", Level::Error, "A file is neither YAML nor Jinja that can be read"),
     (Rule::Definition, "definition", Level::Error, "A controller's definition is not valid"),
     (Rule::Crd, "crd", Level::Error, "A CustomResourceDefinition lacks what a parent's kind needs"),
@@ -87,6 +89,13 @@ const ABOUT: [About; 25] = [
     (Rule::QuotedNumber, "quoted-number", Level::Error, "A number in quotes is taken for a name"),
     (Rule::BadName, "bad-name", Level::Error, "A name is too long or has characters that are not allowed"),
     (Rule::BadLabel, "bad-label", Level::Error, "A label or annotation is not allowed"),
+    (Rule::BadReference, "bad-reference", Level::Error, "A name refers to nothing in the same object"),
+    (
+        Rule::BadNamespace,
+        "bad-namespace",
+        Level::Error,
+        "A child is in another namespace than its parent, or in none",
+    ),
     (
         Rule::SelectorMismatch,
         "selector-mismatch",

@@ -1,10 +1,11 @@
 //! Names and labels that Kubernetes refuses, or that its controllers cannot work with.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::author::check::examples::Wrong;
 use crate::author::check::finding::Rule;
 use crate::object::name::Gvk;
+use crate::object::selector::Selector;
 use crate::object::validity::{dns_subdomain, label_key, label_value, object_name};
 use crate::problem::Problem;
 use crate::schema::dotted;
@@ -41,7 +42,11 @@ fn name(gvk: &Gvk, object: &Value) -> Option<Wrong> {
         return Some((Rule::BadName, path, problem.expected(format!("at most {limit}")).hint(hint)));
     }
     let free = gvk.group == "rbac.authorization.k8s.io" && FREELY_NAMED.contains(&&*gvk.kind);
-    let why = if free { object_name(name) } else { dns_subdomain(name) }.err()?;
+    let dotted = gvk.group_kind() == ("", "Service") && name.contains('.');
+    let why = match name {
+        _ if dotted => "must not contain dots".into(),
+        name => if free { object_name(name) } else { dns_subdomain(name) }.err()?,
+    };
     let hint = "`dns_name(…)` makes a name of any text";
     Some((Rule::BadName, path, said(&why).hint(hint)))
 }
@@ -93,31 +98,58 @@ fn annotations_of(map: &Map<String, Value>, path: &[String], found: &mut Vec<Wro
     }
 }
 
-/// Labels that a workload's selector asks for and its own pods do not have.
+/// Requirements of a workload's selector that its own pods do not meet.
 pub(super) fn selector(gvk: &Gvk, object: &Value) -> Vec<Wrong> {
     let workload = matches!(&*gvk.kind, "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet");
-    let Some(wanted) = object["spec"]["selector"]["matchLabels"].as_object().filter(|_| workload) else {
+    let selector = &object["spec"]["selector"];
+    if !workload || !selector.is_object() {
         return Vec::new();
-    };
+    }
     let labels = &object["spec"]["template"]["metadata"]["labels"];
-    let unmet = wanted.iter().filter(|(key, value)| labels.get(*key) != Some(*value));
-    let wrong = |(key, _): (&String, &Value)| {
-        let path = ["spec", "selector", "matchLabels", key].map(String::from).to_vec();
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
-        let problem = Problem::new(format!("{}: its own pods do not match the selector", gvk.kind));
-        let problem = match labels.get(key) {
-            Some(other) => problem.found(format!("`{key}: {}` in the pod template", text(other))),
-            None => problem.found(format!("no `{key}` in the pod template's labels")),
-        };
-        (Rule::SelectorMismatch, path, problem.expected(format!("`{key}: {}`", text(&wanted[key]))))
+    let said = || Problem::new(format!("{}: its own pods do not match the selector", gvk.kind));
+    let path = |steps: &[&str]| {
+        let all = ["spec", "selector"].iter().chain(steps);
+        all.map(|step| step.to_string()).collect::<Vec<_>>()
     };
-    unmet.map(wrong).collect()
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+    let unmet = selector["matchLabels"].as_object().into_iter().flatten();
+    let mut found: Vec<Wrong> = unmet
+        .filter(|(key, value)| labels.get(*key) != Some(*value))
+        .map(|(key, value)| {
+            let problem = match labels.get(key) {
+                Some(other) => said().found(format!("`{key}: {}` in the pod template", text(other))),
+                None => said().found(format!("no `{key}` in the pod template's labels")),
+            };
+            let problem = problem.expected(format!("`{key}: {}`", text(value)));
+            (Rule::SelectorMismatch, path(&["matchLabels", key]), problem)
+        })
+        .collect();
+    let expressions = json!({"matchExpressions": selector["matchExpressions"]});
+    let unmet = match Selector::from_json(&expressions) {
+        Ok(selector) => selector
+            .unmet(labels.as_object().unwrap_or(&Map::new()))
+            .map(|requirement| (path(&["matchExpressions"]), said().expected(format!("`{requirement}`")))),
+        Err(error) => {
+            let problem =
+                Problem::new(format!("{}: `spec.selector.{}`: {}", gvk.kind, error.path, error.message));
+            Some((path(&["matchExpressions"]), problem))
+        }
+    };
+    found.extend(unmet.map(|(path, problem)| (Rule::SelectorMismatch, path, problem)));
+    let none = |field: &str| match &selector[field] {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        other => other.is_null(),
+    };
+    if none("matchLabels") && none("matchExpressions") {
+        let problem = Problem::new(format!("{}: the selector is empty", gvk.kind));
+        found.push((Rule::SelectorMismatch, path(&[]), problem.expected("the labels of the pod template")));
+    }
+    found
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[track_caller]

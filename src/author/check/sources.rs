@@ -5,19 +5,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::author::check::finding::Rule;
-use crate::problem::{Place, Problem};
+use crate::problem::{Place, Problem, Snippet};
 
 /// Reads each file once.
 pub(super) struct Sources {
     hooks: PathBuf,
     /// What places call the hooks folder, with a slash.
     label: String,
-    texts: HashMap<String, Option<String>>,
+    lines: HashMap<String, Vec<String>>,
 }
 
 impl Sources {
     pub(super) fn new(hooks: &Path, label: &str) -> Sources {
-        Sources { hooks: hooks.to_path_buf(), label: format!("{label}/"), texts: HashMap::new() }
+        Sources { hooks: hooks.to_path_buf(), label: format!("{label}/"), lines: HashMap::new() }
     }
 
     /// The problem with its files named by the way from here, and with the line it is on.
@@ -29,10 +29,9 @@ impl Sources {
         };
         problem.place.iter_mut().chain(&mut problem.trail).for_each(rename);
         let (Some(place), None) = (&problem.place, &problem.snippet) else { return problem };
-        let Some(line) = self.line(&place.file, place.line) else { return problem };
-        let width = width(&line.chars().skip(place.column.saturating_sub(1)).collect::<String>());
-        let text = self.texts[&place.file].clone().unwrap_or_default();
-        problem.with_source(&text, width)
+        let Some(text) = self.line(&place.file, place.line).map(String::from) else { return problem };
+        let width = width(&text.chars().skip(place.column.saturating_sub(1)).collect::<String>()).max(1);
+        Problem { snippet: Some(Snippet { text, width }), ..problem }
     }
 
     /// Whether a comment on the problem's line or the one above it says `check: allow RULE`.
@@ -47,9 +46,12 @@ impl Sources {
         })
     }
 
-    fn line(&mut self, file: &str, number: usize) -> Option<String> {
-        let text = self.texts.entry(file.to_string()).or_insert_with(|| fs::read_to_string(file).ok());
-        text.as_ref()?.lines().nth(number.checked_sub(1)?).map(String::from)
+    fn line(&mut self, file: &str, number: usize) -> Option<&str> {
+        if !self.lines.contains_key(file) {
+            let text = fs::read_to_string(file).unwrap_or_default();
+            self.lines.insert(file.to_string(), text.lines().map(String::from).collect());
+        }
+        self.lines[file].get(number.checked_sub(1)?).map(String::as_str)
     }
 }
 

@@ -1,0 +1,104 @@
+//! What `syncwright check` says of a manifest is what the API server does with it.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::lab::Lab;
+
+const MANIFESTS: &str = include_str!("../data/manifests.yaml");
+
+/// Where a finding is right and the API server says nothing, with the reason.
+const LET_PASS: [(&str, &str); 3] = [
+    ("# an integer beyond 32 bits", "it takes the lowest 32 bits, here 0"),
+    ("# a thing with an unknown field", "it prunes the inside of a map that has no fields"),
+    ("# a stateful set of 53 characters", "its pods are refused, for a label that is too long"),
+];
+
+fn crd(lab: &Lab) -> Value {
+    let mut crd = lab.kind("things", "Thing");
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = json!({
+        "type": "object", "required": ["name"], "properties": {
+            "name": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 5},
+            "count": {"type": "integer", "minimum": 1, "maximum": 3},
+            "share": {"type": "number", "minimum": 0, "maximum": 1, "exclusiveMaximum": true},
+            "port": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+            "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+            "none": {"type": "string", "nullable": true},
+            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            "map": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "closed": {"type": "object"},
+            "pod": {"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true},
+            "size": {"type": "string", "enum": ["small", "large"]},
+        },
+    });
+    crd
+}
+
+/// Whether the API server would take the manifest, and else why not.
+fn applied(lab: &Lab, manifest: &Value) -> Result<(), String> {
+    let text = |path: &str| manifest.pointer(path).and_then(Value::as_str).expect("a manifest has it");
+    let kind = text("/kind").to_lowercase();
+    let plural = match kind.as_str() {
+        "ingress" => "ingresses".into(),
+        "networkpolicy" => "networkpolicies".into(),
+        kind => format!("{kind}s"),
+    };
+    let path = lab.path(text("/apiVersion"), &plural, text("/metadata/name"));
+    let path = format!("{path}?fieldManager=check&force=true&dryRun=All");
+    let answer = lab.plane.request("PATCH", &path, Some(manifest)).expect("an answer");
+    if answer.is_success() { Ok(()) } else { Err(answer.message()) }
+}
+
+/// The errors that are found, each with its line in `example.yaml`.
+fn found(lab: &Lab) -> Vec<(usize, String)> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_syncwright"));
+    let output = command
+        .args(["check", "--format", "json"])
+        .current_dir(lab.folder.path())
+        .output()
+        .expect("it starts");
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    let of_examples = |finding: &&Value| finding["place"]["file"] == "hooks/thing/example.yaml";
+    let findings = report["findings"].as_array().expect("findings").iter().filter(of_examples);
+    let errors = findings.filter(|finding| finding["level"] == "error");
+    errors
+        .map(|finding| {
+            let line = finding["place"]["line"].as_u64().expect("a line") as usize;
+            (line, finding["message"].as_str().expect("a message").to_owned())
+        })
+        .collect()
+}
+
+#[test]
+fn what_is_found_in_a_manifest_is_what_the_api_server_refuses() {
+    let lab = Lab::bare("checked");
+    let crd = crd(&lab);
+    lab.define_kind(&crd);
+    let manifests = MANIFESTS.replace("GROUP", &lab.group);
+    let hook = lab.folder.path().join("hooks/thing");
+    fs::create_dir_all(&hook).unwrap();
+    fs::write(hook.join("sync.yaml"), "children: []\n").unwrap();
+    fs::write(hook.join("crd.yaml"), crd.to_string()).unwrap();
+    fs::write(hook.join("example.yaml"), &manifests).unwrap();
+    let found = found(&lab);
+    let (mut line, mut differing, mut counts) = (1, Vec::new(), [0, 0]);
+    for text in manifests.split("---\n") {
+        let lines = line..line + text.lines().count() + 1;
+        line = lines.end;
+        let manifest: Value = serde_saphyr::from_str(text).expect("a manifest is YAML");
+        let own: Vec<&String> =
+            found.iter().filter(|(line, _)| lines.contains(line)).map(|(_, message)| message).collect();
+        let applied = applied(&lab, &manifest);
+        counts[usize::from(applied.is_ok())] += 1;
+        let name = text.lines().next().unwrap_or_default();
+        let passes = applied.is_ok() && LET_PASS.iter().all(|(other, _)| *other != name);
+        if passes != own.is_empty() {
+            differing.push(format!("{name}\n  found: {own:?}\n  the API server: {applied:?}"));
+        }
+    }
+    assert!(differing.is_empty(), "{}", differing.join("\n"));
+    assert!(counts.iter().all(|count| *count > 10), "both kinds of manifests: {counts:?}");
+}
