@@ -1,15 +1,13 @@
 //! `syncwright uninstall`: takes away what this product has left in a cluster, and shows each step.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::cli::{Ended, out};
-use crate::cluster::Cluster;
-use crate::cluster::gate::Gate;
 use crate::cluster::object::{Managers, Object};
+use crate::cluster::{Cluster, Manners};
 use crate::config::marks::marks;
 use crate::controller::source;
 use crate::object::selector::Selector;
@@ -71,8 +69,7 @@ async fn uninstall(flags: Flags) -> Result<Ended> {
     let managers =
         Managers { objects: "syncwright-uninstall".into(), status: "syncwright-uninstall-status".into() };
     // Nothing is watched.
-    let idle = Duration::MAX;
-    let cluster = Cluster::connect(flags.kubeconfig.as_deref(), managers, idle, Gate::open())
+    let cluster = Cluster::connect(flags.kubeconfig.as_deref(), Manners::brisk(managers))
         .await
         .context("connecting to the cluster")?;
     let plan = uninstall::survey(&cluster, &wish)

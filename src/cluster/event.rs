@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use tracing::debug;
 
+use super::limit::{Bucket, EVENTS};
 use super::{Cluster, request};
 use crate::object::name::{Gvk, Key};
 
@@ -53,6 +54,8 @@ pub(crate) struct Recorder {
     places: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     told: Mutex<HashMap<(String, String, String), Told>>,
+    /// How many more events may tell of an object, by its uid.
+    shares: Mutex<HashMap<String, Bucket>>,
 }
 
 impl Recorder {
@@ -62,6 +65,7 @@ impl Recorder {
             places: Arc::new(Semaphore::new(PLACES)),
             waiting: Arc::new(Semaphore::new(WAITING)),
             told: Mutex::default(),
+            shares: Mutex::default(),
         })
     }
 
@@ -72,6 +76,10 @@ impl Recorder {
         }
         let message = cut(message).to_string();
         let Some((name, count, first)) = self.count(about, reason, &message) else { return };
+        if !self.has_a_share(about) {
+            debug!(event = name, "event not published: too many about one object");
+            return;
+        }
         let namespace = if about.key.namespace.is_empty() { "default" } else { &about.key.namespace };
         let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let severity = if severity == Severity::Warning { "Warning" } else { "Normal" };
@@ -99,10 +107,21 @@ impl Recorder {
             let _waiting = waiting;
             let Ok(_place) = recorder.places.acquire().await else { return };
             let Ok(request) = request.body(Body::from(event.to_string().into_bytes())) else { return };
+            recorder.cluster.limiter.pass(EVENTS).await;
             if let Err(error) = request::answer(&recorder.cluster.writes, request).await {
                 debug!(event = name, %error, "event not published");
             }
         });
+    }
+
+    /// Takes one of the events that may tell of this object.
+    fn has_a_share(&self, about: &About) -> bool {
+        let rate = self.cluster.event_rate;
+        let mut shares = self.shares.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if shares.len() > KEPT {
+            shares.retain(|_, share| !share.is_full(rate));
+        }
+        shares.entry(about.uid.clone()).or_insert_with(|| Bucket::new(rate)).take(rate).is_ok()
     }
 
     /// The event's name, how often it happened, and since when; `None` while a repeat is too soon to tell.

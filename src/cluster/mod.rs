@@ -6,6 +6,7 @@ pub(crate) mod event;
 pub(crate) mod gate;
 pub(crate) mod kind;
 pub(crate) mod lease;
+pub(crate) mod limit;
 pub(crate) mod meter;
 pub(crate) mod object;
 pub(crate) mod request;
@@ -25,6 +26,7 @@ use tokio::sync::Semaphore;
 
 use gate::Gate;
 use kind::{Interest, Kinds, Listener, Origin, Subject, Use};
+use limit::{Limiter, Rate};
 use object::Managers;
 use store::Change;
 
@@ -46,19 +48,44 @@ pub(crate) struct Cluster {
     /// Writes, through the gate.
     writes: Client,
     places: Semaphore,
+    limiter: Arc<Limiter>,
+    /// How many events may tell of one object.
+    event_rate: Rate,
     watch_idle: Duration,
     /// The API server's address, as metrics have it.
     host: String,
 }
 
+/// How a cluster is spoken with.
+pub(crate) struct Manners {
+    pub managers: Managers,
+    /// A watch that gives no sign of life for so long is begun anew.
+    pub watch_idle: Duration,
+    pub gate: Arc<Gate>,
+    /// The pace of all requests but watches and the lease; `None` for any.
+    pub request_rate: Option<Rate>,
+    /// The pace of the events of each object.
+    pub event_rate: Rate,
+}
+
+impl Manners {
+    /// Those of a command that a person waits for.
+    pub(crate) fn brisk(managers: Managers) -> Self {
+        Manners {
+            managers,
+            watch_idle: Duration::from_secs(90),
+            gate: Gate::open(),
+            request_rate: None,
+            event_rate: Rate { per_second: 1.0, burst: 25 },
+        }
+    }
+}
+
 impl Cluster {
     /// Connects as kubectl would: the named kubeconfig, `$KUBECONFIG`, the pod's service account, `~/.kube/config`.
-    /// A watch that gives no sign of life for `watch_idle` is begun anew.
     pub(crate) async fn connect(
         kubeconfig: Option<&Path>,
-        managers: Managers,
-        watch_idle: Duration,
-        gate: Arc<Gate>,
+        manners: Manners,
     ) -> Result<Arc<Self>, kube::Error> {
         let mut config = match kubeconfig {
             Some(path) => {
@@ -71,11 +98,20 @@ impl Cluster {
         config.default_retry = false;
         let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
         let namespace = config.default_namespace.clone();
-        let writes = gate::gated(&config, gate.clone())?;
-        let client = Client::try_from(config)?;
-        let places = Semaphore::new(PLACES);
-        let kinds = Kinds::default();
-        Ok(Arc::new(Cluster { managers, kinds, namespace, gate, client, writes, places, watch_idle, host }))
+        let Manners { managers, watch_idle, gate, request_rate, event_rate } = manners;
+        Ok(Arc::new(Cluster {
+            managers,
+            kinds: Kinds::default(),
+            namespace,
+            writes: gate::gated(&config, gate.clone())?,
+            gate,
+            client: Client::try_from(config)?,
+            places: Semaphore::new(PLACES),
+            limiter: Limiter::new(request_rate),
+            event_rate,
+            watch_idle,
+            host,
+        }))
     }
 
     /// Holds a kind under watch: `listener` hears of every change until the hold is dropped.
@@ -104,9 +140,9 @@ impl Cluster {
     }
 
     fn hold(&self, subject: Subject, interest: Interest, listener: Listener) -> Use {
-        let (client, idle) = (self.client.clone(), self.watch_idle);
+        let (client, limiter, idle) = (self.client.clone(), self.limiter.clone(), self.watch_idle);
         self.kinds.hold(subject, &self.managers, (interest, listener), |kind| {
-            tokio::spawn(watch::keep(watch::Source { client, kind, idle })).abort_handle()
+            tokio::spawn(watch::keep(watch::Source { client, limiter, kind, idle })).abort_handle()
         })
     }
 }

@@ -17,6 +17,7 @@ use tracing::{debug, warn};
 
 use super::discovery;
 use super::kind::{Kind, Resource, State};
+use super::limit::{Limiter, READS};
 use super::object::{Object, Reading, Version};
 use super::request::{self, Error};
 use super::store::Event;
@@ -32,6 +33,8 @@ pub(crate) const DOUBT: Duration = Duration::from_secs(20);
 /// What is watched, and how.
 pub(super) struct Source {
     pub client: Client,
+    /// What lists and look-ups pass, and watches do not.
+    pub limiter: Arc<Limiter>,
     pub kind: Weak<Kind>,
     /// The server sends a bookmark about every minute; a watch silent for longer than this is dead.
     pub idle: Duration,
@@ -44,6 +47,7 @@ pub(super) async fn keep(source: Source) {
         let Some(kind) = watch.source.kind.upgrade() else { return };
         let (api_version, plural) = (kind.api_version.clone(), kind.plural.clone());
         drop(kind);
+        watch.source.limiter.pass(READS).await;
         let resource = discovery::resolve(&watch.source.client, &api_version, &plural).await;
         let Some(kind) = watch.source.kind.upgrade() else { return };
         match resource {
@@ -406,6 +410,7 @@ async fn list(source: &Source, resource: &Arc<Resource>) -> Result<String, Ended
             None => return Err(Ended::Dropped),
         };
         let request = Request::get(uri).body(Body::empty()).map_err(Error::from)?;
+        source.limiter.pass(READS).await;
         let bytes = request::answer(&source.client, request).await?;
         let Some(kind) = source.kind.upgrade() else { return Err(Ended::Dropped) };
         let page: Page = serde_json::from_slice(&bytes).map_err(Error::from)?;

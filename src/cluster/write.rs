@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::Cluster;
 use super::kind::{Kind, Origin, Resource};
+use super::limit::{Asker, OTHERS};
 use super::meter;
 use super::object::{Object, Version};
 use super::request::{self, Error};
@@ -139,7 +140,7 @@ impl Writer<'_> {
             .header(http::header::CONTENT_TYPE, "application/json")
             .body(Body::from(options.to_string().into_bytes()))?;
         let write = kind.begin_write(key);
-        let answer = self.cluster.send(request).await;
+        let answer = self.send(request).await;
         meter::note_write(kind, "delete", &answer);
         let seen = answer.as_ref().ok().and_then(|bytes| still_there(kind, resource, bytes));
         let gone = match &answer {
@@ -171,7 +172,7 @@ impl Writer<'_> {
     /// The same as the API server's own JSON, `managedFields` included.
     pub(crate) async fn read_text(&self, resource: &Resource, key: &Key) -> Result<Option<String>, Error> {
         let request = Request::get(resource.path(&key.namespace, Some(&key.name))).body(Body::empty())?;
-        match self.cluster.in_place(&self.cluster.client, request).await {
+        match self.cluster.in_place(&self.cluster.client, self.origin.controller, request).await {
             Ok(bytes) => Ok(Some(std::str::from_utf8(&bytes)?.to_string())),
             Err(error) if error.is(404) => Ok(None),
             Err(error) => Err(error),
@@ -191,10 +192,15 @@ impl Writer<'_> {
             .header(http::header::CONTENT_TYPE, APPLY)
             .header(http::header::ACCEPT, "application/json")
             .body(Body::from(as_yaml(body)))?;
-        let bytes = self.cluster.send(request).await?;
+        let bytes = self.send(request).await?;
         let text = std::str::from_utf8(&bytes)?;
         about(key, Object::read(text, ("", ""), &self.cluster.managers)?)?;
         Ok(text.to_string())
+    }
+
+    /// Sends a write, if this process may write.
+    async fn send(&self, request: Request<Body>) -> Result<bytes::Bytes, Error> {
+        self.cluster.in_place(&self.cluster.writes, self.origin.controller, request).await
     }
 
     async fn patch(
@@ -213,7 +219,6 @@ impl Writer<'_> {
             .body(Body::from(body))?;
         let write = kind.begin_write(key);
         let answer = self
-            .cluster
             .send(request)
             .await
             .and_then(|bytes| about(key, kind.read_whole(std::str::from_utf8(&bytes)?)?));
@@ -265,13 +270,19 @@ fn still_there(kind: &Kind, resource: &Resource, bytes: &[u8]) -> Option<Object>
 
 /// Requests that need an answer within the client's limits.
 impl Cluster {
-    /// Sends a write, if this process may write.
+    /// Sends a write of no controller's, if this process may write.
     pub(super) async fn send(&self, request: Request<Body>) -> Result<bytes::Bytes, Error> {
-        self.in_place(&self.writes, request).await
+        self.in_place(&self.writes, OTHERS, request).await
     }
 
     /// A request that hangs gives its place to others: what a few objects wait for must not hold up all.
-    async fn in_place(&self, client: &Client, request: Request<Body>) -> Result<bytes::Bytes, Error> {
+    async fn in_place(
+        &self,
+        client: &Client,
+        asker: Asker,
+        request: Request<Body>,
+    ) -> Result<bytes::Bytes, Error> {
+        self.limiter.pass(asker).await;
         let place = self.places.acquire().await.map_err(|_| Error::Unanswered("shutting down".into()))?;
         if request.method() != http::Method::GET && !self.gate.is_open() {
             return Err(Error::NotLeading);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::{error, info, warn};
 
@@ -241,6 +241,7 @@ impl Start {
             revisions,
             definition,
             settings: self.settings,
+            own_visit: Semaphore::new(1),
             meter: self.meter,
             recorder: self.recorder,
             parents: parents.kind.clone(),
@@ -387,6 +388,7 @@ async fn resync(room: Arc<Room>) {
 
 async fn work(room: Arc<Room>) {
     while let Some(key) = room.queue.next().await {
+        let _seat = room.seat().await;
         let _under_way = room.meter.visit_begins();
         let began = Instant::now();
         let visit = AssertUnwindSafe(visit::visit(&room, &key)).catch_unwind().await;

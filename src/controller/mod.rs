@@ -26,7 +26,7 @@ mod wake;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::cluster::Cluster;
@@ -37,10 +37,12 @@ use crate::controller::running::{Means, Running};
 use crate::hook::{Changes, PathService};
 
 /// How every definition is run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// Visits of one definition at once.
     pub workers: usize,
+    /// Visits of all definitions at once, beside the one that each may always make.
+    pub further_visits: Arc<Semaphore>,
     /// The longest wait between the retries of a parent.
     pub longest_retry: Duration,
     /// For how long a finalize hook that cannot be used may hold up a deletion.
@@ -53,6 +55,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             workers: 8,
+            further_visits: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             longest_retry: queue::LONGEST_RETRY,
             finalize_patience: Duration::from_secs(60),
             resync: None,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::Notify;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::{info, warn};
 
 use crate::cluster::Cluster;
@@ -47,6 +48,8 @@ pub(crate) struct Room {
     pub number: u64,
     pub definition: Arc<Definition>,
     pub settings: Settings,
+    /// The visit that this definition may always make.
+    pub own_visit: Semaphore,
     pub meter: Arc<Meter>,
     pub cluster: Arc<Cluster>,
     pub recorder: Arc<Recorder>,
@@ -68,6 +71,16 @@ pub(crate) struct Room {
 }
 
 impl Room {
+    /// Waits until one more visit may be made. Hooks that hang here leave a visit to every other definition.
+    pub(crate) async fn seat(&self) -> SemaphorePermit<'_> {
+        let seat = tokio::select! {
+            biased;
+            seat = self.settings.further_visits.acquire() => seat,
+            seat = self.own_visit.acquire() => seat,
+        };
+        seat.expect("neither is ever closed")
+    }
+
     pub(crate) fn role(&self) -> Role {
         self.definition.spec.role
     }

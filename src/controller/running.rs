@@ -143,7 +143,7 @@ impl Running {
             cluster.clone(),
             recorder.clone(),
             hooks,
-            *settings,
+            settings.clone(),
             footing,
             before,
         )?;

@@ -58,7 +58,16 @@ fn every_flag_of_metacontroller_is_taken_in_each_spelling() {
     ]);
     command.args(["--leader-election-namespace", &lab.namespace]);
     command.args(["--apply-strategy=dynamic-apply", "-apply-strategy-ssa-field-manager", "mine"]);
-    command.args(["--workers", "2", "-cache-flush-interval", "1s"]);
+    command.args([
+        "--workers",
+        "2",
+        "-cache-flush-interval",
+        "1s",
+        "--metrics-address=0",
+        "-health-probe-bind-address",
+        "0",
+    ]);
+    command.args(["-client-go-qps", "-1", "--client-go-burst=5", "-events-qps=0.01", "--events-burst", "3"]);
     let controller = Controller::start_as(command, lab.folder.path(), "controller.log");
     lab.add_thing("t", json!({"children": [config_map("a", "1")]}));
     let child = lab.wait(&lab.config_map("a"), "the child is made", |_| true);

@@ -19,6 +19,7 @@ mod decorators;
 mod definitions;
 mod discovery;
 mod leadership;
+mod limits;
 mod restarts;
 mod visits;
 mod watches;

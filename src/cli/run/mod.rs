@@ -1,6 +1,7 @@
 //! `syncwright run`: the controller, with the hook service in the same process.
 
 mod election;
+mod limits;
 mod peer;
 mod value;
 mod zap;
@@ -13,15 +14,15 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use futures::FutureExt;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tracing::error;
 
 use crate::cli::log::Wish;
 use crate::cli::{Ended, admin, serve};
-use crate::cluster::Cluster;
 use crate::cluster::gate::Gate;
 use crate::cluster::lease::Election;
 use crate::cluster::object::Managers;
+use crate::cluster::{Cluster, Manners};
 use crate::controller::meter::Meters;
 use crate::controller::source::{self, Definitions};
 use crate::controller::{self, Hooks, Settings};
@@ -32,7 +33,7 @@ use crate::object::selector::Selector;
 
 /// Watch parents, call their hooks, apply children, write status
 #[derive(Args)]
-#[command(after_help = AFTER_HELP, after_long_help = LONG_HELP.as_str())]
+#[command(after_help = AFTER_HELP, after_long_help = LONG_HELP.as_str(), args_override_self = true)]
 pub(super) struct Flags {
     /// Definitions to run, beside the cluster's CompositeControllers and DecoratorControllers; followed for changes
     #[arg(long, value_name = "FILE", env = "SYNCWRIGHT_CONTROLLERS")]
@@ -52,9 +53,6 @@ pub(super) struct Flags {
     /// The cluster; else $KUBECONFIG, the pod's service account, ~/.kube/config
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<OsString>,
-    /// Visits of each controller at once
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    workers: u16,
     /// Field manager of children; the status is written as <NAME>-status
     #[arg(
         long,
@@ -78,6 +76,8 @@ pub(super) struct Flags {
     /// Children are always written by server-side apply
     #[arg(long, value_name = "STRATEGY", value_parser = ["dynamic-apply", "server-side-apply"], hide = true)]
     apply_strategy: Option<String>,
+    #[command(flatten)]
+    limits: limits::Flags,
     #[command(flatten)]
     election: election::Flags,
     #[command(flatten)]
@@ -119,7 +119,7 @@ Try:
 Exit codes: 0 stopped by SIGTERM or SIGINT, 1 the lease is lost (or a second signal came), 2 it could not start";
 
 pub(super) fn run(flags: Flags) -> Result<Ended> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
+    let threads = limits::cpus().min(4);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let ended = runtime.block_on(control(flags));
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -134,14 +134,18 @@ async fn control(flags: Flags) -> Result<Ended> {
     };
     let managers =
         Managers { status: format!("{}-status", flags.field_manager), objects: flags.field_manager.clone() };
-    let idle = Duration::from_secs(flags.watch_idle_seconds);
     let claim = flags.election.claim()?;
     // An empty path is none, as it is for Metacontroller.
     let kubeconfig = flags.kubeconfig.as_ref().filter(|path| !path.is_empty());
-    let gate = if claim.is_some() { Gate::closed() } else { Gate::open() };
-    let cluster = Cluster::connect(kubeconfig.map(Path::new), managers, idle, gate)
-        .await
-        .context("connecting to the cluster")?;
+    let manners = Manners {
+        managers,
+        watch_idle: Duration::from_secs(flags.watch_idle_seconds),
+        gate: if claim.is_some() { Gate::closed() } else { Gate::open() },
+        request_rate: flags.limits.request_rate(),
+        event_rate: flags.limits.event_rate(),
+    };
+    let cluster =
+        Cluster::connect(kubeconfig.map(Path::new), manners).await.context("connecting to the cluster")?;
     let cluster_definitions =
         source::follow_cluster(source::Holds::of(&cluster), flags.target_label_selector.clone());
     let definitions = match file {
@@ -149,11 +153,13 @@ async fn control(flags: Flags) -> Result<Ended> {
         None => cluster_definitions,
     };
     let settings = Settings {
-        workers: flags.workers.into(),
+        workers: flags.limits.workers(),
+        further_visits: Arc::new(Semaphore::new(flags.limits.visits() - 1)),
         finalize_patience: Duration::from_secs(flags.finalize_patience),
         resync: Some(flags.cache_flush_interval).filter(|interval| !interval.is_zero()),
         ..Settings::default()
     };
+    flags.limits.tell();
     let work = work(&flags, cluster.clone(), definitions, settings);
     match claim {
         Some(claim) => elected(Election::new(cluster, claim), work).await,

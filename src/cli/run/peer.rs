@@ -77,7 +77,7 @@ impl Args for Ignored {
 }
 
 fn flag(name: &'static str, takes: Takes) -> Arg {
-    let flag = Arg::new(name).long(name).hide(true).action(ArgAction::Set).overrides_with(name);
+    let flag = Arg::new(name).long(name).hide(true).action(ArgAction::Set);
     match takes {
         Takes::Value => flag.allow_hyphen_values(true),
         Takes::Switch => flag.num_args(0..=1).require_equals(true).default_missing_value("true"),
@@ -91,6 +91,8 @@ Metacontroller's flags, with one dash or two; flags without a verb mean `run`:
   --cache-flush-interval              as there: every parent is visited this often
   --metrics-address, --health-probe-bind-address
                                       as there
+  --client-go-qps, --client-go-burst  as there; 50 and 100 unless said otherwise
+  --events-qps, --events-burst        as there
   --workers                           as there; 8 unless said otherwise
   --leader-election, --leader-election-id, --leader-election-namespace
                                       as there

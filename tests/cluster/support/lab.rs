@@ -264,7 +264,8 @@ impl Lab {
         let kubeconfig = user.kubeconfig.display().to_string();
         let selector = format!("lab={}", self.namespace);
         let mut arguments = vec!["--log-level", "debug", "--kubeconfig", &kubeconfig];
-        arguments.extend(["--target-label-selector", &selector]);
+        // The last of two counts: tests of the limit set it.
+        arguments.extend(["--target-label-selector", &selector, "--client-go-qps=-1"]);
         let file = self.folder.path().join("controllers.yaml");
         if file.exists() {
             arguments.extend(["--controllers", "controllers.yaml"]);

@@ -1,0 +1,158 @@
+//! How much of the cluster and of its own machine a process takes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tracing::info;
+
+use crate::cluster::limit::Rate;
+
+#[derive(Args)]
+#[command(next_help_heading = "Limits")]
+#[group(skip)]
+pub(super) struct Flags {
+    /// Requests a second in the long run, watches and lease apart; below 0 for any number
+    #[arg(long, value_name = "N", default_value = "50", value_parser = number, allow_hyphen_values = true)]
+    client_go_qps: f64,
+    /// Requests at once
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..))]
+    client_go_burst: u32,
+    /// Events a second about one object in the long run
+    #[arg(long, value_name = "N", default_value = "0.0033333333", value_parser = positive)]
+    events_qps: f64,
+    /// Events at once about one object
+    #[arg(long, value_name = "N", default_value = "25", value_parser = clap::value_parser!(u32).range(1..))]
+    events_burst: u32,
+    /// Visits of each controller at once
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: u16,
+    /// Visits of all controllers at once; each may always make one [default: by the container's limits of CPU and memory]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    max_visits: Option<u16>,
+}
+
+/// What a process that is given nothing by its flags goes by.
+const VISITS_PER_CPU: usize = 32;
+/// A visit's request, its answer and what comes of them, where they are large.
+const BYTES_PER_VISIT: u64 = 4 << 20;
+
+impl Flags {
+    pub(super) fn request_rate(&self) -> Option<Rate> {
+        // Go's clients take 0 for the usual rate.
+        let usual = if self.client_go_qps == 0.0 { 50.0 } else { self.client_go_qps };
+        (usual > 0.0).then_some(Rate { per_second: usual, burst: self.client_go_burst })
+    }
+
+    pub(super) fn event_rate(&self) -> Rate {
+        Rate { per_second: self.events_qps, burst: self.events_burst }
+    }
+
+    pub(super) fn workers(&self) -> usize {
+        self.workers.into()
+    }
+
+    /// Says what holds, since part of it is not in the flags.
+    pub(super) fn tell(&self) {
+        let rate = self.request_rate();
+        info!(
+            cpus = cpus(),
+            memory = memory_limit().map_or_else(|| "no limit".into(), |bytes| format!("{} MiB", bytes >> 20)),
+            workers = self.workers,
+            visits = self.visits(),
+            requests = rate.map_or_else(
+                || "any number".into(),
+                |rate| format!("{}/s, {} at once", rate.per_second, rate.burst)
+            ),
+            "limits"
+        );
+    }
+
+    pub(super) fn visits(&self) -> usize {
+        self.max_visits.map_or_else(|| visits(cpus(), memory_limit()), usize::from)
+    }
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+    number.ok_or_else(|| "expected a number".into())
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    number(text).ok().filter(|number| *number > 0.0).ok_or_else(|| "expected a number above zero".into())
+}
+
+/// The CPUs that this process may use: its affinity and the quota of its cgroup count, the machine's number does not.
+pub(super) fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn visits(cpus: usize, memory: Option<u64>) -> usize {
+    let by_memory = memory.map_or(usize::MAX, |bytes| (bytes / BYTES_PER_VISIT) as usize);
+    (cpus * VISITS_PER_CPU).min(by_memory).clamp(4, 256)
+}
+
+/// The least memory limit of this process's cgroup and those around it, in bytes.
+fn memory_limit() -> Option<u64> {
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let files = limit_files(&own);
+    files.iter().filter_map(|file| limit(&fs::read_to_string(file).ok()?)).min()
+}
+
+/// Where limits are: version 2 has one tree of cgroups, version 1 one for memory alone.
+fn limit_files(own: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for line in own.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let (root, file) = match controllers {
+            "" => (Path::new("/sys/fs/cgroup"), "memory.max"),
+            named if named.split(',').any(|name| name == "memory") => {
+                (Path::new("/sys/fs/cgroup/memory"), "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let own = root.join(path.trim_start_matches('/'));
+        files.extend(own.ancestors().take_while(|folder| folder.starts_with(root)).map(|it| it.join(file)));
+    }
+    files
+}
+
+/// A number of bytes; version 1 writes no limit as a number beyond all machines.
+fn limit(text: &str) -> Option<u64> {
+    text.trim().parse().ok().filter(|bytes| *bytes < 1 << 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // B111
+    #[test]
+    fn visits_follow_the_containers_limits() {
+        assert_eq!(visits(1, Some(128 << 20)), 32);
+        assert_eq!(visits(1, Some(64 << 20)), 16);
+        assert_eq!(visits(2, None), 64);
+        assert_eq!(visits(128, None), 256);
+        assert_eq!(visits(1, Some(1 << 20)), 4);
+    }
+
+    #[test]
+    fn limits_of_both_versions_are_found() {
+        let names = |own: &str| -> Vec<String> {
+            limit_files(own).iter().map(|file| file.display().to_string()).collect()
+        };
+        assert_eq!(names("0::/\n"), ["/sys/fs/cgroup/memory.max"]);
+        assert_eq!(
+            names("0::/pod/box\n"),
+            [
+                "/sys/fs/cgroup/pod/box/memory.max",
+                "/sys/fs/cgroup/pod/memory.max",
+                "/sys/fs/cgroup/memory.max"
+            ]
+        );
+        assert_eq!(names("5:cpu,cpuacct:/\n4:memory:/\n"), ["/sys/fs/cgroup/memory/memory.limit_in_bytes"]);
+        assert_eq!(limit("134217728\n"), Some(128 << 20));
+        assert_eq!([limit("max\n"), limit("9223372036854771712\n")], [None, None]);
+    }
+}
