@@ -39,6 +39,18 @@ pub(crate) struct Spec {
     pub finalizer: String,
 }
 
+impl Spec {
+    /// Whether children of this rule are updated one by one. A DecoratorController's never were.
+    pub(crate) fn rolls(&self, rule: &ChildRule) -> bool {
+        self.role == Role::Composite && rule.update.is_rolling()
+    }
+
+    /// Whether there are children that are updated one by one.
+    pub(crate) fn rolls_any(&self) -> bool {
+        self.children.iter().any(|rule| self.rolls(rule))
+    }
+}
+
 /// A resource as rules name it: `apps/v1` and the plural `deployments`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ResourceName {
@@ -101,6 +113,12 @@ pub(crate) enum UpdateMethod {
     InPlace,
     RollingRecreate,
     RollingInPlace,
+}
+
+impl UpdateMethod {
+    fn is_rolling(self) -> bool {
+        matches!(self, UpdateMethod::RollingRecreate | UpdateMethod::RollingInPlace)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

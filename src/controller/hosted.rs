@@ -15,7 +15,7 @@ use crate::cluster::Cluster;
 use crate::cluster::event::Recorder;
 use crate::cluster::kind::{Interest, Kind, Resource, State, Use};
 use crate::config::Definition;
-use crate::config::spec::{ChildRule, HookSpec, Role, UpdateMethod};
+use crate::config::spec::{ChildRule, HookSpec, Role};
 use crate::controller::access::Access;
 use crate::controller::footing::Footing;
 use crate::controller::meter::{Meter, Outcome};
@@ -99,14 +99,6 @@ impl Hosted {
         self.ending.notify.notify_one();
         while self.tasks.join_next().await.is_some() {}
     }
-}
-
-/// A DecoratorController's children never rolled.
-fn rolls(definition: &Definition) -> bool {
-    let one_by_one = |rule: &ChildRule| {
-        matches!(rule.update, UpdateMethod::RollingRecreate | UpdateMethod::RollingInPlace)
-    };
-    definition.spec.role == Role::Composite && definition.spec.children.iter().any(one_by_one)
 }
 
 fn next_number() -> u64 {
@@ -234,7 +226,7 @@ impl Start {
         };
         let nobody = Arc::<Waiting>::default();
         let name = (revision::API_VERSION, revision::PLURAL);
-        let revisions = rolls(&definition).then(|| watch(name, Orphans::Left, &nobody, &nobody));
+        let revisions = definition.spec.rolls_any().then(|| watch(name, Orphans::Left, &nobody, &nobody));
         Room {
             number: self.number,
             children: definition.spec.children.iter().map(hold).collect(),

@@ -21,6 +21,7 @@ mod discovery;
 mod leadership;
 mod limits;
 mod restarts;
+mod rollouts;
 mod visits;
 mod watches;
 mod writes;

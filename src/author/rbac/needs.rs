@@ -2,9 +2,7 @@
 
 use crate::author::rbac::Related;
 use crate::config::Definition;
-use crate::config::spec::{
-    Access, CaBundle, ChildRule, Credentials, HookSpec, ResourceName, Role, UpdateMethod,
-};
+use crate::config::spec::{Access, CaBundle, Credentials, HookSpec, ResourceName, Role};
 use crate::object::name::Key;
 
 /// One verb on one resource.
@@ -86,23 +84,14 @@ pub(super) fn of_definition(definition: &Definition) -> Vec<Need> {
     let spec = &definition.spec;
     let mut all = of_parent(spec.role, &spec.parent.resource);
     all.extend(spec.children.iter().flat_map(|rule| of_child(&rule.resource)));
-    if spec.role == Role::Composite && spec.children.iter().any(is_rolled_out) {
-        let verbs = [Verb::Create, Verb::Patch, Verb::Delete];
-        all.extend(needs(
-            Place::Everywhere,
-            METACONTROLLER,
-            "controllerrevisions",
-            &[Verb::List, Verb::Watch],
-        ));
+    if spec.rolls_any() {
+        let (look, verbs) = ([Verb::List, Verb::Watch], [Verb::Create, Verb::Patch, Verb::Delete]);
+        all.extend(needs(Place::Everywhere, METACONTROLLER, "controllerrevisions", &look));
         all.extend(needs(Place::Written, METACONTROLLER, "controllerrevisions", &verbs));
     }
     let hooks = [&spec.hooks.sync, &spec.hooks.finalize, &spec.hooks.customize];
     all.extend(hooks.into_iter().flatten().flat_map(of_hook));
     all
-}
-
-fn is_rolled_out(rule: &ChildRule) -> bool {
-    matches!(rule.update, UpdateMethod::RollingRecreate | UpdateMethod::RollingInPlace)
 }
 
 /// A parent is patched for finalizers, for a decorator's labels and annotations, and when what another controller wrote of

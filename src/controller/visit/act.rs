@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cluster::object::{Controller, Object};
-use crate::config::spec::{self, Role, StatusChecks, UpdateMethod};
+use crate::config::spec::{Role, UpdateMethod};
 use crate::controller::room::ChildKind;
 use crate::controller::visit::acted::{Acted, Failed};
 use crate::controller::visit::claim::{Claimed, Missing, is_of_decorator};
@@ -71,12 +71,13 @@ impl Visit<'_> {
 
     /// The rules with their kinds. One whose kind is not there matches no child.
     fn rules(&self, claimed: &Claimed) -> Vec<ChildRule> {
+        let spec = &self.room.definition.spec;
         let rule = |(index, child): (usize, &ChildKind)| match claimed.family(index) {
             Some(family) => ChildRule {
                 gvk: family.resource.gvk.clone(),
                 namespaced: family.resource.namespaced,
                 method: method(child.rule.update),
-                rolls: self.rolls(&child.rule),
+                rolls: spec.rolls(&child.rule).then(|| child.rule.status_checks.clone()),
             },
             None => ChildRule {
                 gvk: Gvk::new(&child.rule.resource.api_version, ""),
@@ -86,12 +87,6 @@ impl Visit<'_> {
             },
         };
         self.room.children.iter().enumerate().map(rule).collect()
-    }
-
-    /// What a child of this kind is rolled out by, if it is. A DecoratorController's never were.
-    fn rolls(&self, rule: &spec::ChildRule) -> Option<StatusChecks> {
-        let rolling = matches!(rule.update, UpdateMethod::RollingRecreate | UpdateMethod::RollingInPlace);
-        (rolling && self.room.role() == Role::Composite).then(|| rule.status_checks.clone())
     }
 
     pub(super) fn desired(

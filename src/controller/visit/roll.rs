@@ -24,8 +24,9 @@ use crate::controller::visit::{CACHE, Conclusion, Ended, Situation, Visit, note,
 use crate::hook::wire::answer::Answer;
 use crate::hook::wire::{Call, Failure};
 use crate::object::name::Key;
+use crate::plan::ChildRule;
 use crate::plan::rollout::revision::{Child, Draft, Revision, claims, is_same, name, patch_of};
-use crate::plan::rollout::{Pace, Progress, Scene, Updated, blend, decide};
+use crate::plan::rollout::{Pace, Progress, Scene, Updated, blend, decide, settle};
 
 /// A rollout's next step, not yet taken.
 pub(super) struct Roll {
@@ -102,8 +103,8 @@ impl Visit<'_> {
             observed: &observed,
             memory: &memory,
         };
-        let rollout = decide(&scene, &shelf.claims(&scene), pace);
-        let asked = self.ask_older(situation, claimed, &shelf.older, &rollout.claims[1..], &body).await;
+        let settled = settle(&scene, &shelf.claims(&scene));
+        let asked = self.ask_older(situation, claimed, &shelf.older, &settled[1..], &body).await;
         let mut others = Vec::new();
         let mut end = None;
         for reply in asked {
@@ -117,6 +118,8 @@ impl Visit<'_> {
                 Some(Err(silent)) => end = Some(silent),
             }
         }
+        // Where an answer is missing, the visit ends before anything is done with this.
+        let rollout = decide(&scene, settled, &others, pace);
         let blended = blend(&scene, &rollout, others);
         self.memory.children = memory;
         match end {
@@ -248,14 +251,15 @@ impl Visit<'_> {
         self.ask(situation, claimed, &sight, guise).await.map_err(failed(situation.call()))
     }
 
-    /// What to write for the revisions to claim these children. The latest comes first: of two that claim a child, which
-    /// is how a process that is killed in between leaves it, the latest has it.
+    /// What to write for the revisions to claim these children. The older ones come first, each guarded by its version: who
+    /// has not seen the newest notes adds none. A process that is killed in between leaves a child in no revision, which
+    /// stays as it is until its turn, and its turn is next.
     fn records(
         &self,
         situation: &Situation,
         shelf: &Shelf,
         children: &[BTreeSet<Child>],
-        rules: &[crate::plan::ChildRule],
+        rules: &[ChildRule],
         body: &Value,
     ) -> Vec<Record> {
         let parent = &situation.parent.key;
@@ -264,15 +268,12 @@ impl Visit<'_> {
             let written = written(children);
             (!kept.revision.claims_just(&written)).then(|| Record::Update(kept.object.clone(), written))
         };
-        let mut records = Vec::new();
+        let older = || shelf.older.iter().zip(&children[1..]);
+        let mut records: Vec<Record> = older().filter_map(|(kept, left)| update(kept, left)).collect();
         match &shelf.latest {
             Some(latest) => records.extend(update(latest, &children[0])),
             None => records.push(self.draft(situation, shelf, &written(&children[0]), body)),
         }
-        let older = || shelf.older.iter().zip(&children[1..]);
-        records.extend(
-            older().filter(|(_, left)| !left.is_empty()).filter_map(|(kept, left)| update(kept, left)),
-        );
         let empty = older().filter(|(_, left)| left.is_empty()).map(|(kept, _)| kept);
         records.extend(empty.chain(&shelf.repeated).map(|kept| Record::Delete(kept.object.clone())));
         records

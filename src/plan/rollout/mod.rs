@@ -94,26 +94,40 @@ enum Stand {
     Differs,
 }
 
-/// Decides where each child is from now on. `claims` are the children of each revision so far, the latest first.
-pub(crate) fn decide(scene: &Scene, claims: &[BTreeSet<Child>], pace: Pace) -> Rollout {
+/// Where each child is, as far as nothing has to be done to it: of two revisions that claim one the first has it, what is
+/// not wanted any more is forgotten, and what is as the latest wants it is in the latest. `claims` are the children of each
+/// revision as they are kept, the latest first.
+pub(crate) fn settle(scene: &Scene, claims: &[BTreeSet<Child>]) -> Vec<BTreeSet<Child>> {
+    let homes = Floor::of(scene).homes(claims);
+    let mut settled = vec![BTreeSet::new(); claims.len()];
+    for (child, revision) in homes {
+        settled[revision].insert(child);
+    }
+    settled
+}
+
+/// Decides where each child is from now on. `claims` are settled; `older` is what the hook wants for the revisions after
+/// the latest, `None` where that is not known.
+pub(crate) fn decide(
+    scene: &Scene,
+    mut claims: Vec<BTreeSet<Child>>,
+    older: &[Option<Desired>],
+    pace: Pace,
+) -> Rollout {
     let floor = Floor::of(scene);
-    let mut homes = floor.homes(claims);
-    let mut progress = floor.progress(&homes, pace);
-    if let Some(next) = floor.next(&homes).filter(|_| progress == Progress::Done) {
-        homes.insert(child_of(next), 0);
+    let mut progress = floor.progress(&claims[0], pace);
+    if let Some(next) = floor.next(&claims, older).filter(|_| progress == Progress::Done) {
+        let child = child_of(next);
+        claims.iter_mut().for_each(|children| children.retain(|other| *other != child));
+        claims[0].insert(child);
         progress = Progress::Moves(floor.name(next));
     }
-    let mut claims = vec![BTreeSet::new(); claims.len()];
-    homes.into_iter().for_each(|(child, revision)| {
-        claims[revision].insert(child);
-    });
     Rollout { claims, progress }
 }
 
-/// Everything that is wanted, each child as its revision has it. `others` are the answers for the revisions after the
-/// latest; `None` where there is none.
-pub(crate) fn blend(scene: &Scene, rollout: &Rollout, others: Vec<Option<Desired>>) -> Desired {
-    let mut answers: Vec<HashMap<Child, Wanted>> = others.into_iter().map(by_child).collect();
+/// Everything that is wanted, each child as its revision has it.
+pub(crate) fn blend(scene: &Scene, rollout: &Rollout, older: Vec<Option<Desired>>) -> Desired {
+    let mut answers: Vec<HashMap<Child, Wanted>> = older.into_iter().map(by_child).collect();
     let mut blended =
         Desired { wanted: scene.latest.wanted.clone(), refusals: scene.latest.refusals.clone() };
     for wanted in blended.wanted.iter_mut().filter(|wanted| rolls(scene.rules, wanted)) {
@@ -163,7 +177,7 @@ impl<'a> Floor<'a> {
         Floor { scene, children: stands.collect() }
     }
 
-    /// The revision of each child. Of two that claim one the latest wins; what is not wanted any more is forgotten.
+    /// The revision of each child that has one.
     fn homes(&self, claims: &[BTreeSet<Child>]) -> BTreeMap<Child, usize> {
         let mut homes = BTreeMap::new();
         for (wanted, _, stand) in &self.children {
@@ -182,22 +196,40 @@ impl<'a> Floor<'a> {
         homes
     }
 
-    /// The first child that is not in the latest revision.
-    fn next(&self, homes: &BTreeMap<Child, usize>) -> Option<&'a Wanted> {
-        let mut wanted = self.children.iter().map(|(wanted, ..)| *wanted);
-        wanted.find(|wanted| homes.get(&child_of(wanted)) != Some(&0))
+    /// The child that follows: the first one that is not in the latest revision. But one that is not as its own revision
+    /// wants it either was on its way there when that was the latest: it is to change anyhow, and no other beside it.
+    fn next(&self, claims: &[BTreeSet<Child>], older: &[Option<Desired>]) -> Option<&'a Wanted> {
+        let outside = || self.children.iter().filter(|(wanted, ..)| !claims[0].contains(&child_of(wanted)));
+        let mut on_their_way =
+            outside().filter(|(wanted, observed, _)| self.is_on_its_way(wanted, *observed, claims, older));
+        on_their_way.next().or_else(|| outside().next()).map(|(wanted, ..)| *wanted)
+    }
+
+    fn is_on_its_way(
+        &self,
+        wanted: &Wanted,
+        observed: Option<&Observed>,
+        claims: &[BTreeSet<Child>],
+        older: &[Option<Desired>],
+    ) -> bool {
+        let child = child_of(wanted);
+        let Some(home) = claims.iter().position(|children| children.contains(&child)) else { return false };
+        let Some(Some(answer)) = home.checked_sub(1).and_then(|home| older.get(home)) else { return false };
+        let own = answer.wanted.iter().find(|own| (own.rule, &own.key) == (child.0, &child.1));
+        own.is_some_and(|own| stand(self.scene, own, observed) != Stand::Settled)
     }
 
     /// `Done` is that nothing stands in the way of whoever comes next.
-    fn progress(&self, homes: &BTreeMap<Child, usize>, pace: Pace) -> Progress {
-        let goes_on = self.next(homes).is_some();
+    fn progress(&self, latest: &BTreeSet<Child>, pace: Pace) -> Progress {
+        let is_there = |wanted: &Wanted| latest.contains(&child_of(wanted));
+        let goes_on = self.children.iter().any(|(wanted, ..)| !is_there(wanted));
         if let Pace::Frozen(why) = pace
             && goes_on
         {
             return Progress::Waits(why.into());
         }
-        let latest = self.children.iter().filter(|(wanted, ..)| homes.get(&child_of(wanted)) == Some(&0));
-        let mut trouble = latest.filter_map(|(wanted, observed, stand)| {
+        let mut trouble = self.children.iter().filter(|(wanted, ..)| is_there(wanted)).filter_map(|child| {
+            let (wanted, observed, stand) = child;
             let why = match stand {
                 Stand::Missing => "it is missing".into(),
                 Stand::Deleting => "it is being deleted".into(),

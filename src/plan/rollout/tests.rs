@@ -69,8 +69,9 @@ impl Stage {
         self.live.iter_mut().find(|live| live.key.name == name).expect("such a child")
     }
 
+    /// Without any answer for the older revisions.
     fn decide(&self, latest: &Desired, claims: &[BTreeSet<Child>], pace: Pace) -> Rollout {
-        self.with(latest, |scene| decide(scene, claims, pace))
+        self.with(latest, |scene| decide(scene, settle(scene, claims), &[], pace))
     }
 
     fn with<T>(&self, latest: &Desired, act: impl FnOnce(&Scene) -> T) -> T {
@@ -252,6 +253,31 @@ fn third_state_begins_again_with_the_first_child() {
         .collect();
     assert_eq!(states, [("b", json!(3)), ("a", json!(1)), ("c", json!(1))]);
     assert!(blended.wanted.iter().all(|wanted| !wanted.hold));
+}
+
+#[test]
+fn child_that_was_on_its_way_to_an_older_revision_comes_first() {
+    // `a` was noted in 2 and is still as 1 had it when 3 comes.
+    let mut stage = Stage::of(&books(1));
+    stage.apply(&books(2).wanted[0]);
+    let claims = [set(&[]), set(&[(1, "a"), (1, "b")]), set(&[(1, "c")])];
+    let older = || vec![Some(books(2)), Some(books(1))];
+    let latest = books(3);
+    let rollout =
+        stage.with(&latest, |scene| decide(scene, settle(scene, &claims), &older(), Pace::OneByOne));
+    assert_eq!(rollout.progress, moves("Book a"));
+    assert_eq!(rollout.claims, [set(&[(1, "a")]), set(&[(1, "b")]), set(&[(1, "c")])]);
+    let blended = stage.with(&latest, |scene| blend(scene, &rollout, older()));
+    let changed = blended.wanted.iter().filter(|wanted| {
+        let live = stage.live.iter().find(|live| live.key == wanted.key).expect("it is there");
+        live.body["spec"] != wanted.body["spec"]
+    });
+    assert_eq!(changed.map(|wanted| wanted.key.name.as_str()).collect::<Vec<_>>(), ["a"], "nobody beside it");
+    // One that was deleted on its way, too.
+    stage.live.retain(|live| live.key.name != "a");
+    let rollout =
+        stage.with(&latest, |scene| decide(scene, settle(scene, &claims), &older(), Pace::OneByOne));
+    assert_eq!(rollout.progress, moves("Book a"));
 }
 
 #[test]

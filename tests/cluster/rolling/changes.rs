@@ -168,3 +168,42 @@ fn hook_that_gives_no_answer_for_an_older_revision_stops_everything() {
     lab.wait_until("the second one follows", || parts(&lab, &NAMES) == ["2", "2", "1"]);
     lab.wait_synced(&lab.thing("t"));
 }
+
+#[test]
+fn each_revision_is_shown_the_objects_that_it_asks_for() {
+    let lab = lab("related");
+    let hook = Hook::new(answer);
+    // What a Part holds is what the ConfigMap says that its own revision names.
+    hook.set(|call| {
+        let named = format!("from-{}", call.spec()["x"].as_str().unwrap());
+        if call.hook == "customize" {
+            return json!({"relatedResources": [{"apiVersion": "v1", "resource": "secrets", "names": [named]}]});
+        }
+        let shown = call.related("Secret.v1");
+        assert_eq!(shown, [&named]);
+        let mut answer = answer(call);
+        let word = &call.request["related"]["Secret.v1"][&named]["metadata"]["labels"]["word"];
+        for child in answer["children"].as_array_mut().unwrap() {
+            child["spec"]["label"] = word.clone();
+        }
+        answer
+    });
+    let source = |x: &str, word: &str| {
+        let mut secret = crate::support::objects::secret(&format!("from-{x}"), "any");
+        secret["metadata"]["labels"] = json!({"word": word});
+        secret
+    };
+    lab.create("v1", "secrets", &source("1", "one"));
+    lab.create("v1", "secrets", &source("2", "two"));
+    let _controller = stopped(&lab, rolling(&lab).sync(&hook).customize(&hook));
+    let labels = || NAMES.map(|name| lab.get(&part_path(&lab, name))["spec"]["label"].clone());
+    assert_eq!(labels(), ["two", "one", "one"]);
+    // What an older revision asks for wakes the parent, too.
+    let path = lab.path("v1", "secrets", "from-1");
+    lab.merge(&path, json!({"metadata": {"labels": {"word": "first"}}}));
+    lab.wait_until("its children follow", || labels() == ["two", "first", "first"]);
+    let nurse = Nurse::new(&lab);
+    wait_updated(&lab, &lab.thing("t"), "OnLatestRevision", "");
+    drop(nurse);
+    assert_eq!(labels(), ["two", "two", "two"]);
+}

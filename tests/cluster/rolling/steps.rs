@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::rolling::stage::{
-    Nurse, answer, books, call_ready, kept, lab, part_path, parts, revision, revisions, rolling, updated,
-    wait_updated,
+    Nurse, answer, books, call_ready, is_ready, kept, lab, part_path, parts, revision, revisions, rolling,
+    updated, wait_updated,
 };
 use crate::support::hook::Hook;
 use crate::support::lab::{Lab, SILENCE};
+use crate::support::rights::{narrow, refused};
 
 /// The children that were changed, in order.
 fn changed(writes: &[String]) -> Vec<&str> {
@@ -55,7 +56,7 @@ fn several_kinds_and_many_children_follow_one_by_one_in_the_order_of_the_answer(
 }
 
 fn is_well(lab: &Lab, name: &str) -> bool {
-    super::stage::is_ready(&lab.get(&part_path(lab, name)))
+    is_ready(&lab.get(&part_path(lab, name)))
 }
 
 #[test]
@@ -188,4 +189,54 @@ fn revision_is_kept_as_metacontroller_keeps_it() {
     );
     assert_eq!(revision["parentPatch"], json!({ "spec": thing["spec"] }));
     assert_eq!(revision["children"], json!([{"apiGroup": "", "kind": "ConfigMap", "names": ["a"]}]));
+}
+
+#[test]
+fn many_children_follow_without_a_pause() {
+    let lab = lab("many");
+    let hook = Hook::new(answer);
+    let controller = lab.run(&rolling(&lab).sync(&hook));
+    let names: Vec<String> = (10..70).map(|number| format!("b{number}")).collect();
+    lab.add_thing("t", json!({"x": "1", "books": names}));
+    wait_updated(&lab, &lab.thing("t"), "OnLatestRevision", "");
+    let before = lab.writes().len();
+    lab.merge(&lab.thing("t"), json!({"spec": {"x": "2"}}));
+    wait_updated(&lab, &lab.thing("t"), "OnLatestRevision", "");
+    let writes = lab.writes().split_off(before);
+    let row: Vec<String> = names.iter().map(|name| format!("configmaps {name}")).collect();
+    assert_eq!(changed(&writes), row, "each once, in order");
+    assert!(!controller.log().contains("NeverSettles"));
+}
+
+#[test]
+fn printed_rights_are_enough_for_a_rollout_and_a_missing_one_is_told() {
+    let mut lab = lab("rollrights");
+    let hook = Hook::new(answer);
+    let definition = rolling(&lab).sync(&hook);
+    lab.write_definitions(&[&definition]);
+    narrow(&mut lab, &[]);
+    let _controller = lab.start(&[]);
+    let names = ["a", "b"];
+    lab.add_thing("t", json!({"x": "1", "books": names}));
+    wait_updated(&lab, &lab.thing("t"), "OnLatestRevision", "");
+    lab.merge(&lab.thing("t"), json!({"spec": {"x": "2"}}));
+    wait_updated(&lab, &lab.thing("t"), "OnLatestRevision", "");
+    assert_eq!(refused(&lab), [""; 0]);
+
+    let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{}", lab.namespace);
+    let role = lab.get(&path);
+    let mut less = role.clone();
+    for rule in less["rules"].as_array_mut().unwrap() {
+        if rule["resources"].as_array().unwrap().contains(&json!("controllerrevisions")) {
+            rule["verbs"] = json!(["list", "watch"]);
+        }
+    }
+    lab.merge(&path, json!({"rules": less["rules"]}));
+    lab.merge(&lab.thing("t"), json!({"spec": {"x": "3"}}));
+    let message = lab.wait_refused(&lab.thing("t"), "Forbidden");
+    assert!(message.starts_with("not allowed to patch controllerrevisions"), "{message}");
+    assert_eq!(books(&lab, &names), ["2", "2"], "what cannot be noted is not done");
+    lab.merge(&path, json!({"rules": role["rules"]}));
+    wait_updated(&lab, &lab.thing("t"), "OnLatestRevision", "");
+    assert_eq!(books(&lab, &names), ["3", "3"]);
 }
