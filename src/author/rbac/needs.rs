@@ -71,6 +71,8 @@ pub(super) fn of_definitions() -> Vec<Need> {
     let kinds = ["compositecontrollers", "decoratorcontrollers"];
     let watched = |kind| needs(Place::Everywhere, METACONTROLLER, kind, &[Verb::List, Verb::Watch]);
     let mut all: Vec<Need> = kinds.into_iter().flat_map(watched).collect();
+    let told = |kind| need(Place::Everywhere, METACONTROLLER, format!("{kind}/status"), Verb::Patch);
+    all.extend(kinds.map(told));
     all.extend(events(Place::Written));
     all.extend(events(Place::Namespace(EVENTS_OF_THE_CLUSTER.into())));
     all

@@ -52,6 +52,7 @@ rules:
 - {apiGroups: [example.com], resources: [websites/finalizers], verbs: [update]}
 - {apiGroups: [example.com], resources: [websites/status], verbs: [patch]}
 - {apiGroups: [metacontroller.k8s.io], resources: [compositecontrollers, decoratorcontrollers], verbs: [list, watch]}
+- {apiGroups: [metacontroller.k8s.io], resources: [compositecontrollers/status, decoratorcontrollers/status], verbs: [patch]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
