@@ -84,7 +84,7 @@ fn compare_by_index(path: &str, expected: &[Value], got: &[Value], lines: &mut V
 }
 
 /// What each element is called, where each has a name of its own.
-fn names(list: &[Value]) -> Option<Vec<String>> {
+pub(super) fn names(list: &[Value]) -> Option<Vec<String>> {
     let name = |value: &Value| {
         let text = |path: &[&str]| path.iter().try_fold(value, |value, key| value.get(key))?.as_str();
         match (text(&["kind"]), text(&["metadata", "name"]), text(&["metadata", "namespace"])) {
@@ -116,7 +116,7 @@ fn differing_line(path: &str, expected: &str, got: &str) -> String {
     unreachable!("two texts that differ differ in a line")
 }
 
-fn step(path: &str, key: &str) -> String {
+pub(super) fn step(path: &str, key: &str) -> String {
     let plain = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
     match (plain, path.is_empty()) {
         (true, true) => key.to_string(),
@@ -130,7 +130,7 @@ fn named(path: &str) -> &str {
 }
 
 /// A value on one line, cut where it is long.
-fn shown(value: &Value) -> String {
+pub(super) fn shown(value: &Value) -> String {
     const LONGEST: usize = 160;
     let text = value.to_string();
     match text.char_indices().nth(LONGEST) {

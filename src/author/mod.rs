@@ -4,12 +4,15 @@
 
 pub(crate) mod case;
 pub(crate) mod check;
+pub(crate) mod diff;
 pub(crate) mod difference;
 mod kinds;
 mod manifests;
+pub(crate) mod mask;
 pub(crate) mod new;
 mod parents;
 pub(crate) mod rbac;
+pub(crate) mod record;
 pub(crate) mod render;
 pub(crate) mod schema;
 pub(crate) mod test;

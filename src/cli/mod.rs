@@ -5,12 +5,15 @@
 
 mod admin;
 mod check;
+mod diff;
 mod explain;
 mod log;
+mod look;
 mod new;
 mod out;
 mod paint;
 mod rbac;
+mod record;
 mod render;
 mod run;
 mod schema;
@@ -69,6 +72,8 @@ enum Verb {
     Rbac(rbac::Flags),
     Check(check::Flags),
     Uninstall(uninstall::Flags),
+    Diff(diff::Flags),
+    Record(record::Flags),
 }
 
 impl Verb {
@@ -102,6 +107,8 @@ pub(crate) fn run() -> ExitCode {
         Verb::Rbac(flags) => rbac::run(flags),
         Verb::Check(flags) => check::run(flags),
         Verb::Uninstall(flags) => uninstall::run(flags),
+        Verb::Diff(flags) => diff::run(flags),
+        Verb::Record(flags) => record::run(flags),
     };
     match ended {
         Ok(Ended::Well) => ExitCode::SUCCESS,

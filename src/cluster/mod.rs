@@ -12,6 +12,7 @@ pub(crate) mod object;
 pub(crate) mod request;
 pub(crate) mod store;
 mod sweep;
+pub(crate) mod trial;
 pub(crate) mod write;
 
 mod discovery;

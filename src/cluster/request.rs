@@ -16,7 +16,7 @@ use super::meter;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a request brought nothing.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Error {
     /// The API server refused: its Status.
     Refused(Box<Status>),

@@ -15,6 +15,7 @@ use super::meter;
 use super::object::{Object, Version};
 use super::request::{self, Error};
 use super::store::Event;
+use super::trial::Trial;
 use crate::object::name::Key;
 
 const APPLY: &str = "application/apply-patch+yaml";
@@ -27,6 +28,8 @@ const BRISK: Duration = Duration::from_secs(1);
 pub(crate) struct Writer<'a> {
     pub cluster: &'a Cluster,
     pub origin: &'a Origin,
+    /// Writes are only tried, and noted here.
+    pub trial: Option<&'a Trial>,
 }
 
 /// Whether a conflict with another field manager is overridden.
@@ -132,6 +135,10 @@ impl Writer<'_> {
         key: &Key,
         uid: &str,
     ) -> Result<(), Error> {
+        if let Some(trial) = self.trial {
+            trial.delete(kind, key);
+            return Ok(());
+        }
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions",
             "preconditions": {"uid": uid}, "propagationPolicy": "Background",
@@ -172,7 +179,7 @@ impl Writer<'_> {
     /// The same as the API server's own JSON, `managedFields` included.
     pub(crate) async fn read_text(&self, resource: &Resource, key: &Key) -> Result<Option<String>, Error> {
         let request = Request::get(resource.path(&key.namespace, Some(&key.name))).body(Body::empty())?;
-        match self.cluster.in_place(&self.cluster.client, self.origin.controller, request).await {
+        match self.cluster.read(self.origin.controller, request).await {
             Ok(bytes) => Ok(Some(std::str::from_utf8(&bytes)?.to_string())),
             Err(error) if error.is(404) => Ok(None),
             Err(error) => Err(error),
@@ -192,7 +199,10 @@ impl Writer<'_> {
             .header(http::header::CONTENT_TYPE, APPLY)
             .header(http::header::ACCEPT, "application/json")
             .body(Body::from(as_yaml(body)))?;
-        let bytes = self.send(request).await?;
+        let bytes = match self.trial {
+            Some(_) => self.cluster.read(self.origin.controller, request).await?,
+            None => self.send(request).await?,
+        };
         let text = std::str::from_utf8(&bytes)?;
         about(key, Object::read(text, ("", ""), &self.cluster.managers)?)?;
         Ok(text.to_string())
@@ -213,10 +223,15 @@ impl Writer<'_> {
         body: Vec<u8>,
     ) -> Result<Version, Error> {
         let body = if content_type == APPLY { as_yaml(body) } else { body };
-        let request = Request::patch(format!("{path}?{query}"))
+        let tried = if self.trial.is_some() { "&dryRun=All" } else { "" };
+        let request = Request::patch(format!("{path}?{query}{tried}"))
             .header(http::header::CONTENT_TYPE, content_type)
             .header(http::header::ACCEPT, "application/json")
             .body(Body::from(body))?;
+        if let Some(trial) = self.trial {
+            let part = if verb == "status" { Part::Status } else { Part::Main };
+            return trial.patch(self, (kind, key, part), request).await;
+        }
         let write = kind.begin_write(key);
         let answer = self
             .send(request)
@@ -257,7 +272,7 @@ fn as_yaml(json: Vec<u8>) -> Vec<u8> {
 }
 
 /// An answer that is not about the object written is none.
-fn about(key: &Key, object: Object) -> Result<Object, Error> {
+pub(super) fn about(key: &Key, object: Object) -> Result<Object, Error> {
     let same = object.key == *key && !object.uid.is_empty();
     same.then_some(object).ok_or_else(|| Error::Unanswered("answer is not about the object written".into()))
 }
@@ -275,6 +290,11 @@ impl Cluster {
         self.in_place(&self.writes, OTHERS, request).await
     }
 
+    /// Sends what changes nothing, whoever leads.
+    pub(super) async fn read(&self, asker: Asker, request: Request<Body>) -> Result<bytes::Bytes, Error> {
+        self.in_place(&self.client, asker, request).await
+    }
+
     /// A request that hangs gives its place to others: what a few objects wait for must not hold up all.
     async fn in_place(
         &self,
@@ -284,7 +304,7 @@ impl Cluster {
     ) -> Result<bytes::Bytes, Error> {
         self.limiter.pass(asker).await;
         let place = self.places.acquire().await.map_err(|_| Error::Unanswered("shutting down".into()))?;
-        if request.method() != http::Method::GET && !self.gate.is_open() {
+        if std::ptr::eq(client, &self.writes) && !self.gate.is_open() {
             return Err(Error::NotLeading);
         }
         let mut answer = std::pin::pin!(request::answer(client, request));

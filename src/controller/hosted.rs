@@ -56,39 +56,9 @@ impl Hosted {
         footing: Arc<Footing>,
         before: Option<JoinHandle<()>>,
     ) -> Result<Self, Problem> {
-        let hooks = &definition.spec.hooks;
-        let role = definition.spec.role;
-        let hook = |call: Call, spec: &Option<HookSpec>| {
-            let hook = spec.as_ref().map(|spec| Hook::of(spec, role, &reach.paths)).transpose()?;
-            Ok(hook.map(|hook| hook.measured(&reach.meters.remote, (role, &definition.name), call)))
-        };
-        let (sync, finalize, customize) = (
-            hook(Call::Sync, &hooks.sync)?,
-            hook(Call::Finalize, &hooks.finalize)?,
-            hook(Call::Customize, &hooks.customize)?,
-        );
-        let meter = reach.meters.of(&definition);
-        let queue = Arc::new(Queue::new(settings.longest_retry, meter.traffic.clone()));
-        meter.follow(&queue, settings.workers);
-        let ending = Arc::new(Ending { queue: queue.clone(), notify: tokio::sync::Notify::new() });
+        let start = Start::new(&definition, cluster, recorder, reach, settings, footing.clone(), before)?;
+        let ending = Arc::new(Ending { queue: start.queue.clone(), notify: tokio::sync::Notify::new() });
         let mut tasks = JoinSet::new();
-        let number = next_number();
-        let own = [&sync, &finalize, &customize].into_iter().flatten().filter_map(Hook::built_in);
-        let changes = reach.changes.clone().and_then(|changes| OwnChanges::of(own, changes));
-        let start = Start {
-            number,
-            cluster,
-            recorder,
-            sync,
-            finalize,
-            customize,
-            queue,
-            settings,
-            meter,
-            changes,
-            footing: footing.clone(),
-            before,
-        };
         tasks.spawn(start.run(definition.clone(), ending.clone()));
         Ok(Hosted { definition, footing, ending, tasks })
     }
@@ -107,7 +77,7 @@ fn next_number() -> u64 {
 }
 
 /// Everything that is known before the parent's kind is.
-struct Start {
+pub(super) struct Start {
     number: u64,
     cluster: Arc<Cluster>,
     recorder: Arc<Recorder>,
@@ -124,6 +94,48 @@ struct Start {
 }
 
 impl Start {
+    pub(super) fn new(
+        definition: &Definition,
+        cluster: Arc<Cluster>,
+        recorder: Arc<Recorder>,
+        reach: &Hooks,
+        settings: Settings,
+        footing: Arc<Footing>,
+        before: Option<JoinHandle<()>>,
+    ) -> Result<Start, Problem> {
+        let hooks = &definition.spec.hooks;
+        let role = definition.spec.role;
+        let hook = |call: Call, spec: &Option<HookSpec>| {
+            let hook = spec.as_ref().map(|spec| Hook::of(spec, role, &reach.paths)).transpose()?;
+            Ok(hook.map(|hook| hook.measured(&reach.meters.remote, (role, &definition.name), call)))
+        };
+        let (sync, finalize, customize) = (
+            hook(Call::Sync, &hooks.sync)?,
+            hook(Call::Finalize, &hooks.finalize)?,
+            hook(Call::Customize, &hooks.customize)?,
+        );
+        let meter = reach.meters.of(definition);
+        let queue = Arc::new(Queue::new(settings.longest_retry, meter.traffic.clone()));
+        meter.follow(&queue, settings.workers);
+        let own = [&sync, &finalize, &customize].into_iter().flatten().filter_map(Hook::built_in);
+        let changes = reach.changes.clone().and_then(|changes| OwnChanges::of(own, changes));
+        let number = next_number();
+        Ok(Start {
+            number,
+            cluster,
+            recorder,
+            sync,
+            finalize,
+            customize,
+            queue,
+            settings,
+            meter,
+            changes,
+            footing,
+            before,
+        })
+    }
+
     async fn run(mut self, definition: Arc<Definition>, ending: Arc<Ending>) {
         if let Some(before) = self.before.take() {
             // A predecessor that panicked has ended as well.
@@ -169,7 +181,7 @@ impl Start {
     }
 
     /// What the hooks are reached with.
-    fn access(&self) -> Access {
+    pub(super) fn access(&self) -> Access {
         let hooks = [("sync", &self.sync), ("finalize", &self.finalize), ("customize", &self.customize)];
         Access::watch(
             &self.cluster,
@@ -177,7 +189,7 @@ impl Start {
         )
     }
 
-    fn hold_parents(&self, definition: &Definition) -> Use {
+    pub(super) fn hold_parents(&self, definition: &Definition) -> Use {
         let parent = &definition.spec.parent;
         let listener = ParentListener {
             number: self.number,
@@ -190,7 +202,7 @@ impl Start {
         })
     }
 
-    fn room(self, definition: Arc<Definition>, parents: &Use, resource: Arc<Resource>) -> Room {
+    pub(super) fn room(self, definition: Arc<Definition>, parents: &Use, resource: Arc<Resource>) -> Room {
         let selectors = Arc::<Selectors>::default();
         let watch = |(api_version, plural): (&str, &str),
                      orphans,

@@ -10,6 +10,7 @@ pub(crate) mod memory;
 pub(crate) mod meter;
 mod metrics;
 pub(crate) mod posted;
+pub(crate) mod preview;
 pub(crate) mod queue;
 pub(crate) mod related;
 mod report;

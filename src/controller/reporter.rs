@@ -165,7 +165,7 @@ impl Reporter {
     ) -> Result<Option<Arc<Object>>, Error> {
         // No visit has the number 0.
         let origin = Origin { controller: 0, parent: object.key.clone() };
-        let writer = Writer { cluster: &self.cluster, origin: &origin };
+        let writer = Writer { cluster: &self.cluster, origin: &origin, trial: None };
         let version = writer.apply_status(kind, resource, &object.key, body).await?;
         Ok(kind.get(&object.key).filter(|after| after.version == version))
     }

@@ -6,6 +6,7 @@
 pub(crate) mod desired;
 pub(crate) mod difference;
 pub(crate) mod memory;
+pub(crate) mod preview;
 pub(crate) mod refusal;
 pub(crate) mod rollout;
 pub(crate) mod steps;

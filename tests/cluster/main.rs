@@ -11,6 +11,7 @@ mod definition_ending;
 mod definition_status;
 mod definitions;
 mod deletion;
+mod diff;
 mod edges;
 mod flags;
 mod foreign;
@@ -24,6 +25,7 @@ mod parents;
 mod plain;
 #[path = "../protocol/mod.rs"]
 mod protocol;
+mod record;
 mod related;
 mod remote;
 mod rights;

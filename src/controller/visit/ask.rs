@@ -72,8 +72,12 @@ impl Visit<'_> {
             finalizing: situation.finalizing,
         };
         let subject = situation.subject(guise);
-        let answer = hook.call(call, &subject, request.body());
+        let body = request.body();
+        let answer = hook.call(call, &subject, body.clone());
         let answer = self.room.meter.hook(call, answer).await;
+        if let Some(rehearsal) = self.rehearsal {
+            rehearsal.hear(call, body, &answer);
+        }
         debug!(
             controller = self.room.definition.name, parent = %situation.parent.key, hook = call.name(),
             revision = guise.revision, ok = answer.is_ok(), "hook called"

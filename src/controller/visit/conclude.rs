@@ -42,7 +42,7 @@ impl Visit<'_> {
         (Outcome::of(&conclusion.ended), self.next(key, &conclusion))
     }
 
-    async fn write_status(&mut self, parent: &Object, conclusion: &mut Conclusion) {
+    pub(super) async fn write_status(&mut self, parent: &Object, conclusion: &mut Conclusion) {
         let said = match &conclusion.ended {
             Ended::Waiting(note) | Ended::Retry(note) | Ended::Stuck(note) => Some(note),
             Ended::Done | Ended::Changed => None,

@@ -11,6 +11,7 @@ mod conclude;
 mod finalizer;
 mod prepare;
 pub(crate) mod refused;
+pub(crate) mod rehearsal;
 mod related;
 mod roll;
 pub(crate) mod status;
@@ -38,6 +39,7 @@ use crate::controller::room::Room;
 use crate::controller::visit::acted::Acted;
 use crate::controller::visit::ask::not_ready;
 use crate::controller::visit::claim::Claimed;
+use crate::controller::visit::rehearsal::Rehearsal;
 use crate::controller::visit::status::Note;
 use crate::hook::origin::Origin;
 use crate::hook::wire::Call;
@@ -111,14 +113,10 @@ pub(crate) async fn visit(room: &Room, key: &Key) -> (Outcome, Next) {
         return (Outcome::Done, Next::Rest);
     };
     let origin = Visitor { controller: room.number, parent: key.clone() };
-    let writer = Writer { cluster: &room.cluster, origin: &origin };
+    let writer = Writer { cluster: &room.cluster, origin: &origin, trial: None };
     let memory = room.memory(key, &parent.uid);
-    let mut visit =
-        Visit { room, writer: &writer, memory, generation: parent.generation, origins: Vec::new() };
-    let conclusion = match visit.run(parent).await {
-        Ok(conclusion) => conclusion,
-        Err(error) => Conclusion { retry_after: error.retry_after(), ..Conclusion::new(of_error(&error)) },
-    };
+    let mut visit = Visit::new(room, &writer, memory, &parent);
+    let conclusion = visit.come_to_an_end(parent).await;
     let (outcome, next) = visit.conclude(key, conclusion).await;
     visit.memory.standing.set(&room.meter.parents, outcome);
     room.remember(key, visit.memory);
@@ -145,6 +143,8 @@ pub(crate) struct Visit<'a> {
     pub generation: i64,
     /// Where the children of the answer were written, when templates of ours made them.
     pub origins: Vec<Origin>,
+    /// Hears what the hook is asked and answers, where the visit is only rehearsed.
+    rehearsal: Option<&'a Rehearsal>,
 }
 
 /// A parent in the light of its definition.
@@ -163,7 +163,23 @@ impl Situation {
     }
 }
 
+impl<'a> Visit<'a> {
+    fn new(room: &'a Room, writer: &'a Writer<'a>, memory: Memory, parent: &Object) -> Visit<'a> {
+        let generation = parent.generation;
+        Visit { room, writer, memory, generation, origins: Vec::new(), rehearsal: None }
+    }
+}
+
 impl Visit<'_> {
+    async fn come_to_an_end(&mut self, parent: Arc<Object>) -> Conclusion {
+        match self.run(parent).await {
+            Ok(conclusion) => conclusion,
+            Err(error) => {
+                Conclusion { retry_after: error.retry_after(), ..Conclusion::new(of_error(&error)) }
+            }
+        }
+    }
+
     async fn run(&mut self, parent: Arc<Object>) -> Result<Conclusion, Error> {
         let key = parent.key.clone();
         let Some(situation) = self.prepare(parent).await? else {
@@ -182,7 +198,7 @@ impl Visit<'_> {
         claim::settle(self.room, self.writer, &situation.parent, &situation.selector).await?;
         let mut round = 1;
         loop {
-            if let Some(conclusion) = self.round(&mut situation, round == ROUNDS).await? {
+            if let Some(conclusion) = self.round(&mut situation, round == self.rounds()).await? {
                 return Ok(conclusion);
             }
             round += 1;
@@ -286,6 +302,11 @@ impl Visit<'_> {
         };
         let status = Some(answer.status.unwrap_or_default());
         Conclusion { status, resync_after, retry_after, unseen_writes, ..Conclusion::new(ended) }
+    }
+
+    /// A rehearsed visit's writes make nothing that there is to see.
+    fn rounds(&self) -> usize {
+        if self.rehearsal.is_some() { 1 } else { ROUNDS }
     }
 
     /// Takes the finalizer off a parent that has finalized.

@@ -32,8 +32,13 @@ impl Visit<'_> {
         }
         let request = CustomizeRequest { controller: &self.room.definition.json, parent: guise.body };
         let subject = situation.subject(guise);
-        let answer = hook.call(Call::Customize, &subject, request.body());
-        let answer = self.room.meter.hook(Call::Customize, answer).await?;
+        let body = request.body();
+        let answer = hook.call(Call::Customize, &subject, body.clone());
+        let answer = self.room.meter.hook(Call::Customize, answer).await;
+        if let Some(rehearsal) = self.rehearsal {
+            rehearsal.hear(Call::Customize, body, &answer);
+        }
+        let answer = answer?;
         let written = answer.related.into_iter().enumerate();
         let rules = written.map(|(index, rule)| Rule::of(rule, index, &parent.key, spec.version));
         let rules = rules.collect::<Result<_, _>>().map_err(Failure::Refused)?;

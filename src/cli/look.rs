@@ -1,0 +1,183 @@
+//! What `diff` and `record` have in common: a cluster that is only looked at, definitions, and the parents that are meant.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::cli::show;
+use crate::cluster::gate::Gate;
+use crate::cluster::object::Managers;
+use crate::cluster::{Cluster, Manners};
+use crate::config::Definition;
+use crate::controller::preview::{Preview, definitions};
+use crate::controller::{Hooks, source};
+use crate::hook::PathService;
+use crate::hook::local::Shelf;
+use crate::hook::local::renders::Renders;
+use crate::object::name::Key;
+
+#[derive(Args)]
+#[group(skip)]
+pub(super) struct Flags {
+    /// The definitions to look at [default: those in the cluster]
+    #[arg(long, value_name = "FILE", env = "SYNCWRIGHT_CONTROLLERS")]
+    controllers: Option<PathBuf>,
+    /// The hooks folder, for webhooks that have a path alone
+    #[arg(long, value_name = "DIR", default_value = "hooks", env = "SYNCWRIGHT_HOOKS")]
+    pub hooks: PathBuf,
+    /// Only parents in this namespace
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// The cluster; else $KUBECONFIG, the pod's service account, ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Field manager of children, as `run` has it
+    #[arg(long, value_name = "NAME", default_value = "metacontroller")]
+    field_manager: String,
+}
+
+/// The parents that were named: those of a definition, or one of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    of: String,
+    name: Option<String>,
+}
+
+impl Named {
+    /// `mysqls`, `mysqls/shop`
+    pub(super) fn parse(text: &str) -> Result<Named, String> {
+        match text.split_once('/') {
+            Some((of, name)) if !of.is_empty() && !name.is_empty() && !name.contains('/') => {
+                Ok(Named { of: of.into(), name: Some(name.into()) })
+            }
+            None if !text.is_empty() => Ok(Named { of: text.into(), name: None }),
+            _ => Err("expected a kind, or a kind, `/` and a name, such as `mysqls/shop`".into()),
+        }
+    }
+
+    /// Whether a definition is meant: by its name, or by its parents' plural or kind.
+    fn is_about(&self, definition: &Definition) -> bool {
+        let resource = &definition.spec.parent.resource;
+        let whole = format!("{}.{}", resource.resource, resource.group());
+        [&definition.name, &resource.resource, &whole]
+            .into_iter()
+            .any(|name| name.eq_ignore_ascii_case(&self.of))
+            || format!("{}s", self.of).eq_ignore_ascii_case(&resource.resource)
+            || format!("{}es", self.of).eq_ignore_ascii_case(&resource.resource)
+    }
+}
+
+/// Definitions at hand, each with the parents that are meant.
+pub(super) struct Look {
+    pub subjects: Vec<(Preview, Vec<Key>)>,
+    pub shelf: Arc<Shelf>,
+}
+
+impl Flags {
+    /// Connects, with a gate that lets no write through, and lists what the definitions are about.
+    pub(super) async fn look(&self, named: Option<&Named>) -> Result<Look> {
+        let managers = Managers {
+            status: format!("{}-status", self.field_manager),
+            objects: self.field_manager.clone(),
+        };
+        let manners = Manners { gate: Gate::closed(), ..Manners::brisk(managers) };
+        let cluster = Cluster::connect(self.kubeconfig.as_deref(), manners)
+            .await
+            .context("connecting to the cluster")?;
+        let mut definitions = self.definitions(&cluster).await?;
+        if let Some(named) = named {
+            let all: Vec<String> =
+                definitions.iter().map(|definition| format!("`{}`", definition.name)).collect();
+            definitions.retain(|definition| named.is_about(definition));
+            if definitions.is_empty() {
+                bail!("no definition is about `{}`; found: {}", named.of, all.join(", "));
+            }
+        }
+        let shelf = Shelf::open(&self.hooks);
+        let hooks = Hooks {
+            paths: PathService::InProcess(Arc::new(Renders::new(shelf.clone()))),
+            changes: None,
+            meters: Arc::default(),
+        };
+        let mut subjects = Vec::new();
+        for definition in definitions {
+            let preview = Preview::open(definition, &cluster, &hooks).await;
+            let preview = preview.map_err(|problem| anyhow::anyhow!("{problem}"))?;
+            let parents = self.meant(&preview, named);
+            subjects.push((preview, parents));
+        }
+        if subjects.iter().all(|(_, parents)| parents.is_empty())
+            && let Some(Named { of, name: Some(name) }) = named
+        {
+            let place =
+                self.namespace.as_ref().map_or_else(String::new, |namespace| format!(" in `{namespace}`"));
+            bail!("there is no parent `{of}/{name}`{place}");
+        }
+        Ok(Look { subjects, shelf })
+    }
+
+    async fn definitions(&self, cluster: &Arc<Cluster>) -> Result<Vec<Definition>> {
+        let read = match &self.controllers {
+            Some(path) => source::read_file(path).map(|definitions| {
+                definitions.by_id.values().map(|definition| (**definition).clone()).collect()
+            }),
+            None => definitions(cluster).await,
+        };
+        match read {
+            Ok(definitions) if definitions.is_empty() => {
+                bail!("there is no definition in the cluster; hint: name a file with --controllers")
+            }
+            Ok(definitions) => Ok(definitions),
+            Err(problems) => {
+                problems.iter().for_each(show);
+                bail!("the definitions cannot be used")
+            }
+        }
+    }
+
+    fn meant(&self, preview: &Preview, named: Option<&Named>) -> Vec<Key> {
+        let name = named.and_then(|named| named.name.as_ref());
+        let is_meant = |key: &Key| {
+            name.is_none_or(|name| key.name == *name)
+                && self.namespace.as_ref().is_none_or(|namespace| key.namespace == *namespace)
+        };
+        preview.parents().into_iter().filter(is_meant).collect()
+    }
+}
+
+/// Runs what waits for a cluster.
+pub(super) fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let ended = runtime.block_on(future);
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parents_are_named_by_kind_and_name() {
+        let named = |of: &str, name: Option<&str>| Named { of: of.into(), name: name.map(String::from) };
+        assert_eq!(Named::parse("mysqls/shop"), Ok(named("mysqls", Some("shop"))));
+        assert_eq!(Named::parse("MySQL"), Ok(named("MySQL", None)));
+        for wrong in ["", "/", "mysqls/", "/shop", "a/b/c"] {
+            Named::parse(wrong).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn definition_is_meant_by_its_name_or_its_parents_kind() {
+        let text = "apiVersion: metacontroller.k8s.io/v1alpha1\nkind: CompositeController\nmetadata: {name: db}\n\
+             spec:\n  parentResource: {apiVersion: a.b/v1, resource: mysqls}\n  hooks: {sync: {webhook: {url: 'http://a'}}}\n";
+        let definition = crate::config::load("f", text).unwrap().remove(0);
+        for name in ["db", "mysqls", "mysql", "MySQL", "mysqls.a.b"] {
+            assert!(Named::parse(name).unwrap().is_about(&definition), "{name}");
+        }
+        assert!(!Named::parse("shelves").unwrap().is_about(&definition));
+    }
+}
