@@ -10,6 +10,7 @@ mod metric;
 mod object;
 mod plan;
 mod problem;
+mod proxy;
 mod schedule;
 mod schema;
 mod serve;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Rooms by floor, from the ground up. Rooms of one floor do not know each other.
 const FLOORS: [&[&str]; 5] = [
-    &["metric", "object", "problem", "schedule"],
+    &["metric", "object", "problem", "proxy", "schedule"],
     &["config", "schema", "template"],
     &["cluster", "plan", "hook"],
     &["controller", "serve", "author", "uninstall"],

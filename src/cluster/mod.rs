@@ -95,6 +95,15 @@ impl Cluster {
             }
             None => Config::infer().await.map_err(kube::Error::InferConfig)?,
         };
+        // kube takes the proxy that is meant for the hooks, `NO_PROXY` or not. One that the kubeconfig names is another matter.
+        let named = |name| std::env::var(name).ok()?.parse().ok();
+        if ["HTTPS_PROXY", "https_proxy"]
+            .into_iter()
+            .filter_map(named)
+            .any(|proxy| config.proxy_url == Some(proxy))
+        {
+            config.proxy_url = None;
+        }
         // The queue backs off by itself; a retry hidden in the client would only hold up a visit.
         config.default_retry = false;
         let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();

@@ -25,6 +25,7 @@ mod parents;
 mod plain;
 #[path = "../protocol/mod.rs"]
 mod protocol;
+mod proxies;
 mod record;
 mod related;
 mod remote;

@@ -26,6 +26,8 @@ use tokio_rustls::client::TlsStream;
 
 use crate::hook::access::tls;
 use crate::hook::remote::meter::{Event, Measured};
+use crate::hook::remote::proxy;
+use crate::hook::remote::target::Target;
 
 /// Connections are dropped after this time of rest; most servers and proxies close theirs after 60 s or more.
 const IDLE: Duration = Duration::from_secs(50);
@@ -38,9 +40,10 @@ pub(super) struct Origin {
     pub port: u16,
 }
 
-trait Stream: AsyncRead + AsyncWrite + Send {}
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send {}
 impl<T: AsyncRead + AsyncWrite + Send> Stream for T {}
-type Driver = http1::Connection<TokioIo<Pin<Box<dyn Stream>>>, Full<Bytes>>;
+pub(super) type Wire = Pin<Box<dyn Stream>>;
+type Driver = http1::Connection<TokioIo<Wire>, Full<Bytes>>;
 
 /// One open connection, used by one call at a time.
 pub(super) struct Connection {
@@ -53,22 +56,24 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Opens one. `tls` replaces the configuration that trusts the system's roots.
+    /// Opens one, by way of a proxy where there is one. `tls` replaces the configuration that trusts the system's roots.
     pub(super) async fn open(
         origin: &Origin,
+        proxy: Option<&Target>,
         tls: Option<&Arc<ClientConfig>>,
         measured: &Measured<'_>,
     ) -> io::Result<Connection> {
-        let socket = connect(origin, measured).await?;
+        let socket = connect(proxy.map_or(origin, |proxy| &proxy.origin), measured).await?;
         socket.set_nodelay(true)?;
-        let stream: Pin<Box<dyn Stream>> = if origin.tls {
+        let mut stream: Wire = Box::pin(socket);
+        if let Some(proxy) = proxy {
+            stream = through(proxy, origin, stream).await?;
+        }
+        if origin.tls {
             measured.event(Event::TlsStart);
-            let stream = secure(origin, socket, tls).await?;
+            stream = Box::pin(secure(origin, stream, tls).await?);
             measured.event(Event::TlsDone);
-            Box::pin(stream)
-        } else {
-            Box::pin(socket)
-        };
+        }
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
         Ok(Connection {
             origin: origin.clone(),
@@ -176,7 +181,18 @@ async fn connect(origin: &Origin, measured: &Measured<'_>) -> io::Result<TcpStre
     TcpStream::connect(&addresses[..]).await
 }
 
-async fn secure(origin: &Origin, socket: TcpStream, with: Option<&Arc<ClientConfig>>) -> io::Result<Secured> {
+/// Has a proxy lead on. For a server in the clear it reads the requests themselves.
+async fn through(proxy: &Target, origin: &Origin, mut stream: Wire) -> io::Result<Wire> {
+    if proxy.origin.tls {
+        stream = Box::pin(secure(&proxy.origin, stream, None).await?);
+    }
+    if origin.tls {
+        proxy::tunnel(&mut stream, proxy, origin).await?;
+    }
+    Ok(stream)
+}
+
+async fn secure(origin: &Origin, socket: Wire, with: Option<&Arc<ClientConfig>>) -> io::Result<Secured> {
     let name = ServerName::try_from(origin.host.clone()).map_err(io::Error::other)?;
     let config = match with {
         Some(config) => config.clone(),
@@ -190,7 +206,7 @@ async fn secure(origin: &Origin, socket: TcpStream, with: Option<&Arc<ClientConf
 ///
 /// Servers of HTTP/1.0, Python's for one, end an answer by closing the socket, without the notice that TLS asks for. An
 /// answer that somebody has cut off this way is no JSON object any more, and one with a length is seen to be too short.
-struct Secured(TlsStream<TcpStream>);
+struct Secured(TlsStream<Wire>);
 
 impl AsyncRead for Secured {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context, buffer: &mut ReadBuf) -> Poll<io::Result<()>> {

@@ -5,6 +5,7 @@
 mod answers;
 mod connection;
 pub(crate) mod meter;
+mod proxy;
 mod reply;
 #[cfg(test)]
 mod server;
@@ -163,8 +164,16 @@ impl Errand<'_> {
     async fn ask(&self, target: &Target, method: &Method, body: &Bytes) -> Result<Reply, Failure> {
         let tls = self.pass.tls.as_ref();
         let measured = self.hook.meter.request();
+        let proxy = proxy::proxy_for(target).map_err(Failure::Refused)?;
+        let request = || {
+            let mut request = self.request(target, method, body);
+            if let Some(proxy) = proxy.as_ref().filter(|_| !target.origin.tls) {
+                proxy::address(&mut request, target, proxy);
+            }
+            request
+        };
         if let Some(mut connection) = self.hook.pool.take(&target.origin, tls) {
-            let head = connection.send(self.request(target, method, body));
+            let head = connection.send(request());
             match self.before("no answer", head).await? {
                 Ok(head) => {
                     measured.answered(method, head.status());
@@ -174,10 +183,14 @@ impl Errand<'_> {
                 Err(_stale) => {}
             }
         }
-        let unopened = format!("no connection to {}", target.name());
-        let opened = self.before(&unopened, Connection::open(&target.origin, tls, &measured)).await?;
+        let mut unopened = format!("no connection to {}", target.name());
+        if let Some(proxy) = &proxy {
+            unopened.push_str(&format!(" through the proxy {}", proxy.name()));
+        }
+        let opening = Connection::open(&target.origin, proxy.as_ref(), tls, &measured);
+        let opened = self.before(&unopened, opening).await?;
         let mut connection = opened.map_err(|error| broken(&unopened, &error))?;
-        let head = self.before("no answer", connection.send(self.request(target, method, body))).await?;
+        let head = self.before("no answer", connection.send(request())).await?;
         let head = head.map_err(|error| broken("no HTTP answer", &error))?;
         measured.answered(method, head.status());
         self.before("no complete answer", self.read(connection, head)).await?

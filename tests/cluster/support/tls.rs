@@ -17,7 +17,12 @@ pub struct Identity {
 impl Identity {
     /// For `localhost`, as `openssl req -x509` makes it: an authority.
     pub fn of_a_hook() -> Identity {
-        Identity::new("localhost", IsCa::Ca(BasicConstraints::Unconstrained))
+        Identity::of_the_hook("localhost")
+    }
+
+    /// The same for a host of this name.
+    pub fn of_the_hook(name: &str) -> Identity {
+        Identity::new(name, IsCa::Ca(BasicConstraints::Unconstrained))
     }
 
     pub fn of_a_caller() -> Identity {
