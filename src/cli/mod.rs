@@ -55,6 +55,7 @@ Examples:
   syncwright test                                 run all cases below ./hooks
   syncwright new website --group example.com      make an operator to begin with
   syncwright check                                what is wrong with them?
+  syncwright uninstall --dry-run                  what has it left in the cluster?
 
 Exit codes:
   0  done

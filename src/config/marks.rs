@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::config::spec::{ResourceName, Role};
 
+/// An annotation: what becomes of the finalizers on a definition's parents when it is deleted: `remove`, or `keep` as
+/// without it.
+pub(crate) const FINALIZERS: &str = "syncwright.io/finalizers";
 /// Holds up the deletion of a definition whose parents' finalizers are to go with it.
 pub(crate) const HELD: &str = "syncwright.io/parents";
 

@@ -7,15 +7,12 @@ use tracing::warn;
 
 use crate::cluster::event::About;
 use crate::cluster::object::Object;
-use crate::config::marks::{HELD, Mark, marks};
+use crate::config::marks::{FINALIZERS, HELD, Mark, marks};
 use crate::config::spec::Role;
 use crate::config::{API_VERSION, Definition};
 use crate::controller::source::Name;
 use crate::object::name::Gvk;
 use crate::problem::Problem;
-
-/// Says what becomes of the finalizers on a definition's parents when it is deleted: `remove`, or `keep` as without it.
-pub(crate) const FINALIZERS: &str = "syncwright.io/finalizers";
 
 /// One object, read once for each of its generations.
 #[derive(Clone)]
@@ -99,9 +96,9 @@ impl Posted {
         self.deleting
     }
 
-    /// Whether it is not run any more, and waits for its parents' finalizers to go.
+    /// Whether it is not run any more: its parents' finalizers are going, or have gone and must not come again.
     pub(crate) fn is_ending(&self) -> bool {
-        self.deleting && self.held
+        self.deleting && (self.held || self.removes)
     }
 
     /// The same, out of use for the sake of the file's definition of its name.

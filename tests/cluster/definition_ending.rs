@@ -116,6 +116,28 @@ fn definition_deleted_while_no_controller_runs_waits_for_one() {
 }
 
 #[test]
+fn definition_that_somebody_else_keeps_is_not_run_again() {
+    let lab = Lab::new("keptdef");
+    let hook = Hook::from_spec();
+    let _controller = lab.start(&[]);
+    let definition = removing(lab.definition().sync(&hook).finalize(&hook));
+    let definition = definition.with("/metadata/finalizers", json!(["example.com/theirs"]));
+    lab.add_definition(&definition);
+    lab.add_thing("t", json!({}));
+    lab.wait_synced(&lab.thing("t"));
+    lab.wait(&definition.path(), "its deletion will wait", |live| finalizers(live).len() == 2);
+    lab.plane.delete(&definition.path());
+    lab.wait(&definition.path(), "ours is off", |live| finalizers(live) == ["example.com/theirs"]);
+    lab.merge(&definition.path(), json!({"metadata": {"labels": {"touched": "yes"}}}));
+    lab.merge(&lab.thing("t"), json!({"spec": {"touched": true}}));
+    lab.wait_quiet(&hook, SILENCE);
+    assert!(finalizers(&lab.get(&lab.thing("t"))).is_empty());
+    assert_eq!(hook.calls().iter().filter(|call| call.spec()["touched"] == true).count(), 0);
+    lab.merge(&definition.path(), json!({"metadata": {"finalizers": null}}));
+    lab.wait_gone(&definition.path());
+}
+
+#[test]
 fn definition_that_changes_its_mind_is_let_go_as_it_is() {
     let lab = Lab::new("mind");
     let hook = Hook::from_spec();

@@ -19,6 +19,7 @@ mod kinds;
 mod leadership;
 mod loops;
 mod observability;
+mod older_crds;
 mod operators;
 mod ownership;
 mod parents;

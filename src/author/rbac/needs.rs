@@ -2,6 +2,7 @@
 
 use crate::author::rbac::Related;
 use crate::config::Definition;
+use crate::config::marks::FINALIZERS;
 use crate::config::spec::{Access, CaBundle, Credentials, HookSpec, ResourceName, Role};
 use crate::object::name::Key;
 
@@ -85,6 +86,7 @@ fn events(place: Place) -> Vec<Need> {
 pub(super) fn of_definition(definition: &Definition) -> Vec<Need> {
     let spec = &definition.spec;
     let mut all = of_parent(spec.role, &spec.parent.resource);
+    all.extend(of_its_end(definition));
     all.extend(spec.children.iter().flat_map(|rule| of_child(&rule.resource)));
     if spec.rolls_any() {
         let (look, verbs) = ([Verb::List, Verb::Watch], [Verb::Create, Verb::Patch, Verb::Delete]);
@@ -94,6 +96,13 @@ pub(super) fn of_definition(definition: &Definition) -> Vec<Need> {
     let hooks = [&spec.hooks.sync, &spec.hooks.finalize, &spec.hooks.customize];
     all.extend(hooks.into_iter().flatten().flat_map(of_hook));
     all
+}
+
+/// Where its deletion is to wait, it bears a finalizer of ours.
+fn of_its_end(definition: &Definition) -> Vec<Need> {
+    let kind = format!("{}s", definition.spec.role.kind().to_lowercase());
+    let waits = definition.raw["metadata"]["annotations"][FINALIZERS] == "remove";
+    needs(Place::Everywhere, METACONTROLLER, &kind, if waits { &[Verb::Get, Verb::Patch] } else { &[] })
 }
 
 /// A parent is patched for finalizers, for a decorator's labels and annotations, and when what another controller wrote of

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
-use controlplane::{ControlPlane, User, wait_until};
+use controlplane::{ControlPlane, Options, User, wait_until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -18,11 +18,11 @@ pub const SOON: Duration = Duration::from_secs(40);
 /// A controller with something to do does it within this time: nothing for so long is nothing.
 pub const SILENCE: Duration = Duration::from_secs(3);
 
-const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const DEFINITIONS: &str = "/apis/metacontroller.k8s.io/v1alpha1/compositecontrollers";
-const DECORATORS: &str = "/apis/metacontroller.k8s.io/v1alpha1/decoratorcontrollers";
-const DECORATOR_CRD: &str = include_str!("../../../src/config/crds/decoratorcontrollers.yaml");
-const COMPOSITE_CRD: &str = include_str!("../../../src/config/crds/compositecontrollers.yaml");
+pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub const DEFINITIONS: &str = "/apis/metacontroller.k8s.io/v1alpha1/compositecontrollers";
+pub const DECORATORS: &str = "/apis/metacontroller.k8s.io/v1alpha1/decoratorcontrollers";
+pub const DECORATOR_CRD: &str = include_str!("../../../src/config/crds/decoratorcontrollers.yaml");
+pub const COMPOSITE_CRD: &str = include_str!("../../../src/config/crds/compositecontrollers.yaml");
 
 pub struct Lab {
     pub plane: &'static ControlPlane,
@@ -54,7 +54,19 @@ impl Lab {
     /// A lab without any kind of its own.
     #[track_caller]
     pub fn bare(subject: &str) -> Lab {
-        let plane = ControlPlane::shared();
+        Lab::on(ControlPlane::shared(), subject)
+    }
+
+    /// A lab on a control plane of its own, which the test ends.
+    #[track_caller]
+    pub fn apart(subject: &str) -> Lab {
+        let plane = ControlPlane::start(Options::default()).unwrap_or_else(|error| panic!("{error}"));
+        let lab = Lab::on(Box::leak(Box::new(plane)), subject);
+        lab.define_kind(&lab.kind("things", "Thing"));
+        lab
+    }
+
+    fn on(plane: &'static ControlPlane, subject: &str) -> Lab {
         let namespace = plane.namespace(subject);
         let user = plane.user(&namespace, "controller", "cluster-admin");
         let folder = tempfile::tempdir().expect("a folder for temporary files");
