@@ -3,6 +3,7 @@
 //! A kind is shared by all controllers that need it and stops being watched when the last of them lets go.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
@@ -44,6 +45,13 @@ impl Resource {
             path.push_str(name);
         }
         path
+    }
+}
+
+/// As definitions name it: `apps/v1 deployments`.
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.gvk.api_version(), self.plural)
     }
 }
 

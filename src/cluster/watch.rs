@@ -170,7 +170,7 @@ impl Watch {
                 self.pause.wait().await;
             }
             Ended::Failed(error) if self.streaming && self.at.is_none() && refuses_streaming(&error) => {
-                debug!(kind = %resource.gvk, "the API server has no streaming lists, listing by pages");
+                debug!(kind = %resource, "the API server has no streaming lists, listing by pages");
                 self.streaming = false;
             }
             Ended::Failed(error) => {
@@ -190,9 +190,9 @@ impl Watch {
             kind.set_state(State::Failing(error.to_string()));
         }
         if self.pause.is_worth_telling(&error.to_string()) {
-            warn!(kind = %resource.gvk, %error, "watch ended, will begin again");
+            warn!(kind = %resource, %error, "watch ended, will begin again");
         } else {
-            debug!(kind = %resource.gvk, %error, "watch ended, will begin again");
+            debug!(kind = %resource, %error, "watch ended, will begin again");
         }
     }
 }
@@ -346,7 +346,7 @@ impl Stream<'_> {
             "ADDED" | "MODIFIED" => Event::Put(object),
             "DELETED" => Event::Gone(object),
             other => {
-                warn!(kind = %self.resource.gvk, event = other, "unknown sort of watch event");
+                warn!(kind = %self.resource, event = other, "unknown sort of watch event");
                 return;
             }
         };
@@ -380,7 +380,7 @@ impl Stream<'_> {
 
 /// One object that cannot be read must not keep all others from being seen.
 fn unreadable(resource: &Resource, error: &serde_json::Error) {
-    warn!(kind = %resource.gvk, %error, "object cannot be read, left out");
+    warn!(kind = %resource, %error, "object cannot be read, left out");
 }
 
 #[derive(Deserialize)]

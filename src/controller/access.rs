@@ -74,7 +74,7 @@ impl Access {
         for (call, hook) in &self.hooks {
             hook.renew(&|holder| self.contents(holder));
             if let Some(problem) = hook.problem() {
-                warn!(controller, hook = call, %problem, "hook cannot be called");
+                warn!(controller, call, error = %problem, "hook cannot be called");
             }
         }
     }
@@ -88,15 +88,15 @@ impl Access {
                 match hook.renew(&|holder| self.contents(holder)) {
                     Renewal::Same => continue,
                     Renewal::Changed => {
-                        info!(controller, hook = call, "hook is reached with what has changed");
+                        info!(controller, call, "hook is reached with what has changed");
                         room.queue.hurry();
                     }
                     Renewal::Usable => {
-                        info!(controller, hook = call, "hook can be called");
+                        info!(controller, call, "hook can be called");
                         room.add_all();
                     }
                     Renewal::Unusable(problem) => {
-                        warn!(controller, hook = call, %problem, "hook cannot be called");
+                        warn!(controller, call, error = %problem, "hook cannot be called");
                     }
                 }
                 room.news.notify_one();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
-use tracing::{error, info, warn};
+use tracing::{Instrument, error, info, warn};
 
 use crate::cluster::Cluster;
 use crate::cluster::event::Recorder;
@@ -29,6 +29,7 @@ use crate::controller::wake::{ChildListener, Orphans, ParentListener};
 use crate::controller::{Hooks, Settings};
 use crate::hook::wire::Call;
 use crate::hook::{Changes, Hook};
+use crate::object::name::Key;
 use crate::plan::rollout::revision;
 use crate::problem::Problem;
 
@@ -317,17 +318,17 @@ fn watch_states(room: &Arc<Room>) -> impl Future<Output = ()> + use<> {
 /// Says which child kind is not there, and when it comes.
 async fn tell_of_child_kind(room: Arc<Room>, child: usize) {
     let child = &room.children[child];
-    let (controller, resource) = (&room.definition.name, &child.rule.resource.resource);
+    let (controller, kind) = (&room.definition.name, &child.rule.resource);
     let mut states = child.hold.kind.states();
     let mut missed = false;
     loop {
         match &*states.borrow_and_update() {
             State::Absent(message) => {
-                warn!(controller, resource, error = %message, "child kind is not there, waiting for it");
+                warn!(controller, %kind, error = %message, "child kind is not there, waiting for it");
                 missed = true;
             }
             State::Live(_) if std::mem::take(&mut missed) => {
-                info!(controller, resource, "child kind is there");
+                info!(controller, %kind, "child kind is there");
             }
             _ => {}
         }
@@ -393,14 +394,21 @@ async fn resync(room: Arc<Room>) {
 async fn work(room: Arc<Room>) {
     while let Some(key) = room.queue.next().await {
         let _seat = room.seat().await;
-        let _under_way = room.meter.visit_begins();
-        let began = Instant::now();
-        let visit = AssertUnwindSafe(visit::visit(&room, &key)).catch_unwind().await;
-        let (outcome, next) = visit.unwrap_or_else(|_| {
-            error!(controller = room.definition.name, parent = %key, "visit panicked, will retry");
-            (Outcome::Panicked, Next::Backoff(Duration::ZERO))
-        });
-        room.meter.visit_ended(outcome, next, began.elapsed());
+        // What is logged meanwhile says of which parent it is.
+        let span = room.span_of(&key);
+        let next = measured_visit(&room, &key).instrument(span).await;
         room.queue.done(&key, next);
     }
+}
+
+async fn measured_visit(room: &Room, key: &Key) -> Next {
+    let _under_way = room.meter.visit_begins();
+    let began = Instant::now();
+    let visit = AssertUnwindSafe(visit::visit(room, key)).catch_unwind().await;
+    let (outcome, next) = visit.unwrap_or_else(|_| {
+        error!("visit panicked, will retry");
+        (Outcome::Panicked, Next::Backoff(Duration::ZERO))
+    });
+    room.meter.visit_ended(outcome, next, began.elapsed());
+    next
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tracing::{info, warn};
+use tracing::{Span, error_span, info, warn};
 
 use crate::cluster::Cluster;
 use crate::cluster::event::{About, Recorder, Severity};
@@ -101,8 +101,20 @@ impl Room {
         }
     }
 
+    /// What everything that happens during a visit of this parent has to do with. It is there at every level of the log.
+    pub(crate) fn span_of(&self, key: &Key) -> Span {
+        let namespace = (!key.namespace.is_empty()).then_some(&*key.namespace);
+        error_span!(
+            "visit",
+            controller = self.definition.name,
+            parent_kind = %self.parent_resource.gvk,
+            namespace,
+            name = key.name
+        )
+    }
+
     pub(crate) fn announce(&self, started: &Started) {
-        info!(controller = self.definition.name, parent = %self.parent_resource.gvk, "controller started");
+        info!(controller = self.definition.name, parent_kind = %self.parent_resource.gvk, "controller started");
         if let Some(about) = about(&self.definition).filter(|_| started.is_to_be_told()) {
             let message = format!("Started controller: {}", self.definition.name);
             self.recorder.publish(&about, Severity::Normal, "Started", &message);

@@ -166,7 +166,7 @@ impl Running {
         if refusal.reason != Refusal::UNUSABLE || !self.is_news(&name, refusal) {
             return;
         }
-        error!(controller = name.1, problem = refusal.message, "definition refused");
+        error!(controller = name.1, error = refusal.message, "definition refused");
         let message = format!("Cannot create new controller: {}", refusal.message);
         self.means.recorder.publish(&posted.about, Severity::Warning, refusal.reason, &message);
     }
@@ -175,7 +175,7 @@ impl Running {
         if !self.is_news(name, refusal) {
             return;
         }
-        error!(controller = name.1, problem = refusal.message, "controller cannot be started");
+        error!(controller = name.1, error = refusal.message, "controller cannot be started");
         if let Some(about) = room::about(definition) {
             let message = format!("Cannot create new controller: {}", refusal.message);
             self.means.recorder.publish(&about, Severity::Warning, refusal.reason, &message);

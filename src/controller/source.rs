@@ -76,7 +76,7 @@ pub(crate) fn follow_file(path: PathBuf, first: Definitions) -> watch::Receiver<
                 }
                 Err(problems) => {
                     for problem in problems {
-                        error!(%problem, "definition refused, the file's last good version stays in use");
+                        error!(error = %problem, "definition refused, the file's last good version stays in use");
                     }
                 }
             }

@@ -88,7 +88,7 @@ fn unread_response(form: Form, unread: &Unread) -> HttpResponse {
             (StatusCode::UNSUPPORTED_MEDIA_TYPE, problem.expected("a body without `Content-Encoding`"))
         }
         Unread::Broken(cause) => {
-            tracing::debug!(cause, "body broke off");
+            tracing::debug!(error = cause, "body broke off");
             (StatusCode::BAD_REQUEST, Problem::new("the body broke off"))
         }
     };

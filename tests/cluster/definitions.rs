@@ -175,7 +175,7 @@ fn edited_template_wakes_only_the_parents_that_it_answers() {
 
     let calls = |parent: &str| {
         let log = controller.log();
-        let parent = format!("parent={}/{parent} ", lab.namespace);
+        let parent = format!("namespace={} name={parent} ", lab.namespace);
         log.lines().filter(|line| line.contains("hook called") && line.contains(&parent)).count()
     };
     let before = (calls("t"), calls("o"));

@@ -17,6 +17,7 @@ mod flags;
 mod foreign;
 mod kinds;
 mod leadership;
+mod logs;
 mod loops;
 mod observability;
 mod older_crds;

@@ -112,7 +112,7 @@ impl Server {
     /// The fields of the lines with this message that the log has so far.
     pub fn lines(&self, message: &str) -> Vec<Value> {
         let log = self.log.lock().unwrap();
-        log.iter().map(|line| line["fields"].clone()).filter(|fields| fields["message"] == message).collect()
+        log.iter().filter(|line| line["message"] == message).cloned().collect()
     }
 
     pub fn terminate(&self) {
@@ -166,7 +166,7 @@ fn follow(log: impl BufRead + Send + 'static, lines: Arc<Mutex<Vec<Value>>>) -> 
     std::thread::spawn(move || {
         for line in log.lines().map_while(Result::ok) {
             let line: Value = serde_json::from_str(&line).unwrap_or(Value::String(line));
-            if let Some(address) = line["fields"]["address"].as_str() {
+            if let Some(address) = line["address"].as_str() {
                 let _ = sender.send(address.to_string());
             }
             lines.lock().unwrap().push(line);

@@ -101,7 +101,7 @@ impl Flags {
                 "children are written by server-side apply; what the other strategy has left is taken over";
             tracing::info!(
                 flag = "--apply-strategy=dynamic-apply",
-                reason,
+                why = reason,
                 "flag has no meaning here, ignored"
             );
         }
@@ -173,7 +173,7 @@ async fn elected(mut election: Election, work: impl Future<Output = Result<Ended
     let ended = tokio::select! {
         ended = work => ended,
         reason = election.run() => {
-            error!(reason, "leader lease lost, ending");
+            error!(why = reason, "leader lease lost, ending");
             return Ok(Ended::AtFault);
         }
     };

@@ -48,7 +48,7 @@ impl Ignored {
     /// Says so, once for each.
     pub(super) fn tell(&self) {
         for (flag, reason) in &self.0 {
-            tracing::info!(flag = format!("--{flag}"), reason, "flag has no meaning here, ignored");
+            tracing::info!(flag = format!("--{flag}"), why = reason, "flag has no meaning here, ignored");
         }
     }
 }

@@ -119,7 +119,7 @@ impl Election {
             };
             if trouble.is_some() && trouble != told {
                 let reason = trouble.as_deref().unwrap_or_default();
-                info!(lease = %self.place(), reason, "standing by");
+                info!(lease = %self.place(), why = reason, "standing by");
                 told = trouble;
             }
             tokio::time::sleep(jittered(self.claim.retry)).await;

@@ -78,10 +78,8 @@ impl Visit<'_> {
         if let Some(rehearsal) = self.rehearsal {
             rehearsal.hear(call, body, &answer);
         }
-        debug!(
-            controller = self.room.definition.name, parent = %situation.parent.key, hook = call.name(),
-            revision = guise.revision, ok = answer.is_ok(), "hook called"
-        );
+        let revision = Some(guise.revision).filter(|revision| !revision.is_empty());
+        debug!(call = call.name(), revision, ok = answer.is_ok(), "hook called");
         answer
     }
 
@@ -173,7 +171,7 @@ impl Visit<'_> {
     pub(super) async fn let_go(&self, parent: &Object, why: &str) -> Result<Conclusion, Error> {
         finalizer::remove(self.room, self.writer, parent).await?;
         let message = format!("finalizer removed without the finalize hook: {why}");
-        warn!(controller = self.room.definition.name, parent = %parent.key, why, "finalizer removed without the hook");
+        warn!(why, "finalizer removed without the hook");
         self.room.recorder.publish(&self.about(parent), Severity::Warning, "FinalizeSkipped", &message);
         Ok(Conclusion::nothing_to_do())
     }

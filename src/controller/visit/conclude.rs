@@ -38,7 +38,7 @@ impl Visit<'_> {
             let message = format!("{}: {}", note.reason, note.message);
             self.room.recorder.publish(&self.about(parent), Severity::Normal, "Waiting", &message);
         }
-        self.report(key, parent.as_deref(), &conclusion.ended);
+        self.report(parent.as_deref(), &conclusion.ended);
         (Outcome::of(&conclusion.ended), self.next(key, &conclusion))
     }
 
@@ -67,15 +67,14 @@ impl Visit<'_> {
             Err(error) => {
                 conclusion.retry_after = conclusion.retry_after.max(error.retry_after());
                 match conclusion.ended {
-                    Ended::Retry(_) => warn!(parent = %parent.key, %error, "status not written"),
+                    Ended::Retry(_) => warn!(%error, "status not written"),
                     _ => conclusion.ended = of_error(&error),
                 }
             }
         }
     }
 
-    fn report(&mut self, key: &Key, parent: Option<&Object>, ended: &Ended) {
-        let controller = &self.room.definition.name;
+    fn report(&mut self, parent: Option<&Object>, ended: &Ended) {
         // The same failure at every retry is one fact: the event counts how often.
         let said = match ended {
             Ended::Retry(note) | Ended::Stuck(note) => Some(note),
@@ -85,19 +84,23 @@ impl Visit<'_> {
         let note = match ended {
             Ended::Done | Ended::Changed => return,
             Ended::Waiting(note) => {
-                debug!(controller, parent = %key, reason = note.reason, message = note.message, "parent waits");
+                debug!(reason = note.reason, why = note.message, "parent waits");
                 return;
             }
             Ended::Retry(note) | Ended::Stuck(note) if !news => {
-                debug!(controller, parent = %key, reason = note.reason, error = note.message, "visit failed as before");
+                debug!(reason = note.reason, error = note.message, "visit failed as before");
                 note
             }
             Ended::Retry(note) => {
-                warn!(controller, parent = %key, reason = note.reason, error = note.message, "visit failed, will retry");
+                warn!(reason = note.reason, error = note.message, "visit failed, will retry");
                 note
             }
             Ended::Stuck(note) => {
-                warn!(controller, parent = %key, reason = note.reason, error = note.message, "parent cannot be brought to what is wanted");
+                warn!(
+                    reason = note.reason,
+                    error = note.message,
+                    "parent cannot be brought to what is wanted"
+                );
                 note
             }
         };

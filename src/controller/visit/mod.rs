@@ -238,7 +238,7 @@ impl Visit<'_> {
             return self.finish(situation).await.map(Some);
         }
         if let Some(roll) = &roll
-            && let Some(conclusion) = self.record(&situation.parent.key, roll).await?
+            && let Some(conclusion) = self.record(roll).await?
         {
             return Ok(Some(conclusion));
         }
@@ -312,7 +312,7 @@ impl Visit<'_> {
     /// Takes the finalizer off a parent that has finalized.
     async fn finish(&self, situation: &Situation) -> Result<Conclusion, Error> {
         finalizer::remove(self.room, self.writer, &situation.parent).await?;
-        info!(controller = self.room.definition.name, parent = %situation.parent.key, "parent finalized");
+        info!("parent finalized");
         Ok(Conclusion::nothing_to_do())
     }
 

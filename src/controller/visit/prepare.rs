@@ -38,11 +38,11 @@ impl Visit<'_> {
             }
             None if surplus => {
                 finalizer::remove(room, self.writer, &parent).await?;
-                self.note_finalizer(&parent, missing);
+                self.note_finalizer(missing);
             }
             None if missing => {
                 finalizer::add(room, self.writer, &parent).await?;
-                self.note_finalizer(&parent, missing);
+                self.note_finalizer(missing);
             }
             None => {}
         }
@@ -65,12 +65,9 @@ impl Visit<'_> {
         Ok(Some(Ok(Situation { parent, selector, finalizing, manages })))
     }
 
-    fn note_finalizer(&mut self, parent: &Object, put_on: bool) {
+    fn note_finalizer(&mut self, put_on: bool) {
         if self.memory.finalizer_writes.note(put_on.into()) {
-            warn!(
-                controller = self.room.definition.name, parent = %parent.key,
-                "another writer keeps changing the finalizer back: it is written less often"
-            );
+            warn!("another writer keeps changing the finalizer back: it is written less often");
         }
     }
 

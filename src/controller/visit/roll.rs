@@ -233,8 +233,7 @@ impl Visit<'_> {
             move |failure: Failure| match failure {
                 Failure::Refused(problem) => {
                     debug!(
-                        controller = self.room.definition.name, parent = %situation.parent.key,
-                        revision = guise.revision, %problem, "older revision has no answer, its children are left"
+                        revision = guise.revision, error = %problem, "older revision has no answer, its children are left"
                     );
                     Silent::Refused
                 }
@@ -298,7 +297,7 @@ impl Visit<'_> {
 
     /// Notes in the ControllerRevisions where the children are from now on. Gives the visit's end where there is no place
     /// for one.
-    pub(super) async fn record(&mut self, parent: &Key, roll: &Roll) -> Result<Option<Conclusion>, Error> {
+    pub(super) async fn record(&mut self, roll: &Roll) -> Result<Option<Conclusion>, Error> {
         let Some(hold) = &self.room.revisions else { return Ok(None) };
         let Some(resource) = hold.kind.live() else { return Ok(None) };
         for record in &roll.records {
@@ -311,10 +310,7 @@ impl Visit<'_> {
             }
         }
         if let Progress::Moves(child) = &roll.progress {
-            info!(
-                controller = self.room.definition.name, %parent, child = child.0, revision = roll.latest,
-                "child goes to the latest revision"
-            );
+            info!(child = child.0, revision = roll.latest, "child goes to the latest revision");
             // However many children follow, this comes to an end.
             self.memory.settled();
         }

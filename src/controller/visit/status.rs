@@ -179,10 +179,7 @@ pub(crate) async fn write(
                 let left = after.and_then(|after| left_over(&after, &wanted));
                 memory.status = left.map(|left| Written { wanted: digest, left });
                 if memory.status_writes.note(timeless) {
-                    warn!(
-                        controller = room.definition.name, parent = %parent.key,
-                        "another writer keeps changing the status back: it is written less often"
-                    );
+                    warn!("another writer keeps changing the status back: it is written less often");
                 }
                 return Ok(refusal.into());
             }

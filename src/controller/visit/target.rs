@@ -34,7 +34,7 @@ impl Visit<'_> {
             return Err(error);
         }
         if situation.parent.deleting {
-            warn!(controller = self.room.definition.name, target = %situation.parent.key, %error, "target left as it is");
+            warn!(%error, "target left as it is");
             return Ok(None);
         }
         let ended = Ended::Stuck(note("TargetRefused", summary));
@@ -59,7 +59,7 @@ async fn write(
     match status {
         Some(status) if resource.has_status => {
             writer.merge(kind, resource, &target, Part::Status, json!({ "status": status })).await?;
-            info!(controller = room.definition.name, target = %target.key, "status of the target written");
+            info!("status of the target written");
             target = now().unwrap_or(target);
         }
         Some(status) => drop(fields.insert("status".into(), status)),
@@ -69,7 +69,7 @@ async fn write(
         let changed: Vec<&str> = fields.keys().map(String::as_str).collect();
         let changed = changed.join(", ");
         writer.merge(kind, resource, &target, Part::Main, Value::Object(fields)).await?;
-        info!(controller = room.definition.name, target = %target.key, changed, "target changed");
+        info!(differences = changed, "target changed");
         target = now().unwrap_or(target);
     }
     Ok(target)

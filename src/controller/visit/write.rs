@@ -101,7 +101,7 @@ impl Visit<'_> {
         let child = name(claimed, rule, &object.key);
         match self.writer.delete(kind, &family.resource, &object.key, &object.uid).await {
             Ok(()) => {
-                info!(controller = self.room.definition.name, child, why, "child deleted");
+                info!(child, why, "child deleted");
                 acted.wrote = true;
             }
             Err(error) => acted.fail(&child, "deleting", &error),
@@ -145,17 +145,14 @@ impl Visit<'_> {
         match answer {
             Ok(version) => {
                 match &why {
-                    Reason::Missing => info!(controller = self.room.definition.name, child, "child created"),
+                    Reason::Missing => info!(child, "child created"),
                     Reason::Unseen => {
                         acted.changes.push(child.clone());
-                        info!(
-                            controller = self.room.definition.name,
-                            child, "somebody else's object updated"
-                        );
+                        info!(child, "somebody else's object updated");
                     }
                     Reason::Differs(differences) => {
                         acted.changes.push(format!("{child}: {}", differences.places()));
-                        info!(controller = self.room.definition.name, child, %differences, "child updated");
+                        info!(child, %differences, "child updated");
                     }
                 }
                 acted.wrote = true;

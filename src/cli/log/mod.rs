@@ -1,11 +1,20 @@
 //! Log flags, and the log that they describe: on stderr, one event a line.
 
+mod lines;
+
 use std::io::{IsTerminal, stderr};
 
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::cli::log::lines::{Form, Lines};
 use crate::cli::paint;
+
+/// kube logs whole responses, Secrets included, whatever level is asked for.
+const UNHEARD: &str = "kube_client";
 
 #[derive(Args)]
 #[command(next_help_heading = "Log")]
@@ -41,25 +50,23 @@ impl Wish {
 impl Flags {
     /// Starts the log.
     pub(super) fn start(&self, wish: Wish) {
-        let filter =
-            EnvFilter::new(with_quiet_crates(self.log_level.as_deref().or(wish.level).unwrap_or("info")));
-        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
-        match self.log_format.or(wish.format).unwrap_or(Format::Text) {
-            Format::Json => log.json().init(),
-            Format::Text => {
-                log.with_ansi(stderr().is_terminal() && !paint::no_color()).with_target(false).init()
-            }
-        }
+        let level = self.log_level.as_deref().or(wish.level).unwrap_or("info");
+        let filter = EnvFilter::new(with_quiet_crates(level));
+        let form = match self.log_format.or(wish.format).unwrap_or(Format::Text) {
+            Format::Json => Form::Json,
+            Format::Text if stderr().is_terminal() && !paint::no_color() => Form::Coloured,
+            Format::Text => Form::Text,
+        };
+        let heard = filter_fn(|metadata| !metadata.target().starts_with(UNHEARD));
+        tracing_subscriber::registry().with(filter).with(heard).with(Lines(form)).init();
     }
 }
 
-/// What the crates below us say is theirs: kube logs whole responses, Secrets included, hyper each use of a connection, and
-/// actix an error for each client
-/// that speaks no HTTP.
+/// What the crates below us say is theirs: hyper tells of each use of a connection, and actix of an error for each client
+/// that speaks no HTTP. Who wants to read it names them.
 fn with_quiet_crates(level: &str) -> String {
-    format!(
-        "kube_client=off,actix_server=warn,actix_http=off,hyper_util=warn,tower=warn,rustls=warn,hyper=warn,{level}"
-    )
+    let quiet = "actix_server=warn,actix_http=off,hyper_util=warn,tower=warn,rustls=warn,hyper=warn";
+    format!("{quiet},{level}")
 }
 
 fn filter(text: &str) -> Result<String, String> {

@@ -1,0 +1,228 @@
+//! What is logged, one line for each event, with the fields of the spans that it happens in as its own.
+//!
+//! tracing-subscriber's own JSON keeps the fields of spans, of the event and its message in places of their own; here a
+//! thing has the same key in every line, wherever it is known from. docs/observability.md has the keys.
+
+use std::borrow::Cow;
+use std::fmt::{Debug, Write as _};
+use std::io::Write as _;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+use tracing_subscriber::registry::LookupSpan;
+
+/// How a line is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Json,
+    Text,
+    /// For a terminal.
+    Coloured,
+}
+
+/// Writes each event to stderr.
+pub(super) struct Lines(pub Form);
+
+/// Fields by their keys, in the order in which they came; a later value replaces an earlier one.
+#[derive(Default)]
+struct Fields(Map<String, Value>);
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        context.span(id).expect("a span that begins is there").extensions_mut().insert(fields);
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let span = context.span(id).expect("a span that is used is there");
+        if let Some(fields) = span.extensions_mut().get_mut::<Fields>() {
+            values.record(fields);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let line = line(self.0, Timestamp::now(), event.metadata(), fields_of(event, &context));
+        // Whoever has closed stderr wants no log; that is no reason to end.
+        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    }
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.put(field, format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, value);
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        self.put(field, value.to_string());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, value);
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field, value);
+    }
+}
+
+impl Fields {
+    fn put(&mut self, field: &Field, value: impl Into<Value>) {
+        self.0.insert(field.name().into(), value.into());
+    }
+}
+
+/// The event's own fields after those of the spans around it, the innermost last.
+fn fields_of<S>(event: &Event<'_>, context: &Context<'_, S>) -> Map<String, Value>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let mut fields = Fields::default();
+    for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
+        if let Some(of_span) = span.extensions().get::<Fields>() {
+            fields.0.extend(of_span.0.clone());
+        }
+    }
+    event.record(&mut fields);
+    fields.0
+}
+
+fn line(form: Form, now: Timestamp, metadata: &Metadata<'_>, mut fields: Map<String, Value>) -> String {
+    let message = fields.shift_remove("message").unwrap_or_default();
+    let message = message.as_str().unwrap_or_default();
+    let now = now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
+    let level = metadata.level();
+    if form == Form::Json {
+        let first = [
+            ("timestamp", now.as_str()),
+            ("level", level.as_str()),
+            ("message", message),
+            ("target", metadata.target()),
+        ];
+        let mut all: Map<String, Value> =
+            first.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        // A crate's own field of such a name would say something else.
+        fields.retain(|key, _| !all.contains_key(key));
+        all.extend(fields);
+        return Value::Object(all).to_string() + "\n";
+    }
+    let (paint, faint, plain) =
+        if form == Form::Coloured { (colour(*level), "\x1b[2m", "\x1b[0m") } else { Default::default() };
+    let mut line = format!("{faint}{now}{plain} {paint}{level:>5}{plain} {}", printable(message));
+    for (key, value) in &fields {
+        let value = match value {
+            Value::String(text) => quoted(text),
+            other => Cow::Owned(other.to_string()),
+        };
+        let _ = write!(line, " {faint}{key}={plain}{value}");
+    }
+    line + "\n"
+}
+
+fn colour(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "\x1b[31m",
+        Level::WARN => "\x1b[33m",
+        Level::INFO => "\x1b[32m",
+        _ => "\x1b[34m",
+    }
+}
+
+/// A value that ends where a reader thinks it ends.
+fn quoted(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| !c.is_whitespace() && !c.is_control() && c != '"' && c != '=';
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("\"{}\"", printable(&text.replace('\\', "\\\\").replace('"', "\\\""))))
+}
+
+/// What stays within its line, and paints nothing on a terminal.
+fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(shown).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+
+    /// Keeps what the lines would be, at a fixed time.
+    struct Kept(Arc<Mutex<Vec<String>>>, Form);
+
+    impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Kept {
+        fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+            Lines(self.1).on_new_span(attributes, id, context);
+        }
+
+        fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+            let fields = fields_of(event, &context);
+            self.0.lock().unwrap().push(line(self.1, Timestamp::UNIX_EPOCH, event.metadata(), fields));
+        }
+    }
+
+    #[track_caller]
+    fn check(form: Form, log: impl FnOnce(), expected: &[&str]) {
+        let kept = Arc::<Mutex<Vec<String>>>::default();
+        let subscriber = tracing_subscriber::registry().with(Kept(kept.clone(), form));
+        tracing::subscriber::with_default(subscriber, log);
+        assert_eq!(*kept.lock().unwrap(), expected);
+    }
+
+    fn within_a_visit() {
+        let span = tracing::error_span!("visit", controller = "web", namespace = None::<&str>, name = "a");
+        let _within = span.enter();
+        tracing::info!(target: "t", child = "Pod n/b", count = 2, name = "c", "child \"b\" created");
+        tracing::warn!(target: "t", error = "x=1\ny\x1b[1m", "went\nwrong");
+    }
+
+    #[test]
+    fn fields_of_spans_are_the_events_own() {
+        check(
+            Form::Json,
+            within_a_visit,
+            &[
+                "{\"timestamp\":\"1970-01-01T00:00:00.000000Z\",\"level\":\"INFO\",\"message\":\"child \\\"b\\\" created\",\
+                 \"target\":\"t\",\"controller\":\"web\",\"name\":\"c\",\"child\":\"Pod n/b\",\"count\":2}\n",
+                "{\"timestamp\":\"1970-01-01T00:00:00.000000Z\",\"level\":\"WARN\",\"message\":\"went\\nwrong\",\
+                 \"target\":\"t\",\"controller\":\"web\",\"name\":\"a\",\"error\":\"x=1\\ny\\u001b[1m\"}\n",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_text_stays_within_its_line() {
+        check(
+            Form::Text,
+            within_a_visit,
+            &[
+                "1970-01-01T00:00:00.000000Z  INFO child \"b\" created controller=web name=c child=\"Pod n/b\" count=2\n",
+                "1970-01-01T00:00:00.000000Z  WARN went\\nwrong controller=web name=a error=\"x=1\\ny\\u{1b}[1m\"\n",
+            ],
+        );
+    }
+}
