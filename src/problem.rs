@@ -49,6 +49,9 @@ pub(crate) struct Problem {
     /// How the place was reached, innermost first: include and macro call sites.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trail: Vec<Place>,
+    /// Whether the author wrote that it is to end so, with `fail(…)`.
+    #[serde(skip)]
+    pub on_purpose: bool,
 }
 
 impl Problem {
@@ -61,6 +64,7 @@ impl Problem {
             expected: None,
             hint: None,
             trail: Vec::new(),
+            on_purpose: false,
         }
     }
 

@@ -11,6 +11,7 @@ mod manifests;
 pub(crate) mod mask;
 pub(crate) mod new;
 mod parents;
+pub(crate) mod properties;
 pub(crate) mod rbac;
 pub(crate) mod record;
 pub(crate) mod render;

@@ -9,9 +9,11 @@ mod diff;
 mod explain;
 mod log;
 mod look;
+mod manual;
 mod new;
 mod out;
 mod paint;
+mod properties;
 mod rbac;
 mod record;
 mod render;
@@ -70,6 +72,8 @@ enum Verb {
     Test(test::Flags),
     Schema(schema::Flags),
     New(new::Flags),
+    Manual(manual::Flags),
+    Completions(manual::CompletionsFlags),
     Rbac(rbac::Flags),
     Check(check::Flags),
     Uninstall(uninstall::Flags),
@@ -105,6 +109,8 @@ pub(crate) fn run() -> ExitCode {
         Verb::Test(flags) => test::run(flags),
         Verb::Schema(flags) => schema::run(flags),
         Verb::New(flags) => new::run(flags),
+        Verb::Manual(flags) => manual::run(flags),
+        Verb::Completions(flags) => manual::complete(flags),
         Verb::Rbac(flags) => rbac::run(flags),
         Verb::Check(flags) => check::run(flags),
         Verb::Uninstall(flags) => uninstall::run(flags),

@@ -7,10 +7,12 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::author::case::{self, Accept, Case, Verdict};
+use crate::author::test::coverage::Coverage;
 use crate::author::test::{self, Results};
 use crate::cli::paint::{self, Colour};
-use crate::cli::{Ended, show};
+use crate::cli::{Ended, properties, show};
 use crate::hook::local::Shelf;
+use crate::template::Watching;
 
 /// Run the cases below a hooks folder: requests in files, with the answers they must get
 #[derive(Args)]
@@ -18,13 +20,28 @@ use crate::hook::local::Shelf;
 pub(super) struct Flags {
     /// The hooks folder
     #[arg(long, value_name = "DIR", default_value = "hooks", env = "SYNCWRIGHT_HOOKS")]
-    hooks: PathBuf,
+    pub(super) hooks: PathBuf,
     /// Write what a case gets as what it expects, where the two differ
     #[arg(long)]
     accept: bool,
     /// Only cases with this text in `<hook>/<case>/<call>`; with `*` it must match the whole; may be given several times
     #[arg(long, value_name = "PATTERN")]
-    only: Vec<String>,
+    pub(super) only: Vec<String>,
+    /// Tell which branches of the templates no case takes: `if`, `elif`, `for` and `… if … else …`
+    #[arg(long)]
+    coverage: bool,
+    /// Instead of the cases, try each hook that has a crd.yaml with odd parents that its schema allows
+    #[arg(long, conflicts_with_all = ["accept", "coverage", "junit", "json"])]
+    properties: bool,
+    /// With --properties: how many parents each hook is tried with
+    #[arg(long, value_name = "N", default_value_t = 200, requires = "properties")]
+    pub(super) runs: u64,
+    /// With --properties: another seed makes other parents
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "properties")]
+    pub(super) seed: u64,
+    /// With --properties: the definitions, which say what kinds of children a hook may answer
+    #[arg(long, value_name = "FILE", default_value = "controllers.yaml", env = "SYNCWRIGHT_CONTROLLERS")]
+    pub(super) controllers: PathBuf,
     /// Also write the results as JUnit's XML; `-` is stdout, in place of the text
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -44,11 +61,20 @@ Examples:
   syncwright test --only mysql/
   syncwright test --only '*/sync' --accept
   syncwright test --junit report.xml
+  syncwright test --only mysql/ --coverage
+  syncwright test --properties --only mysql
+
+With --properties each parent must be answered, or refused with the template's own fail(…); the same way twice; with children
+that a cluster takes; and again once those are observed. The smallest parent that shows a fault is printed.
 
 Exit codes: 0 all passed, 1 a case failed, 2 there was nothing to run";
 
 pub(super) fn run(flags: Flags) -> Result<Ended> {
-    let shelf = Shelf::open(&flags.hooks);
+    if flags.properties {
+        return properties::run(&flags);
+    }
+    let watching = if flags.coverage { Watching::Branches } else { Watching::Nothing };
+    let shelf = Shelf::open_watched(&flags.hooks, watching);
     let cases = meant(&flags)?;
     if cases.is_empty() && shelf.state().hooks.iter().all(|hook| hook.rejected.is_none()) {
         let folder = flags.hooks.display();
@@ -116,6 +142,21 @@ fn print_text(results: &Results) {
         }
     }
     println!("{}", summary(results));
+    if let Some(coverage) = &results.coverage {
+        print_coverage(coverage);
+    }
+}
+
+fn print_coverage(coverage: &Coverage) {
+    for file in &coverage.files {
+        let (taken, all) = file.counts();
+        println!("{}: {taken} of {all} branches", file.file);
+        for (place, what) in file.untaken() {
+            println!("  {}:{}: {what}", place.line, place.column);
+        }
+    }
+    let (taken, all) = coverage.counts();
+    println!("{taken} of {all} branches taken");
 }
 
 fn summary(results: &Results) -> String {

@@ -15,6 +15,8 @@ pub(in crate::template) struct Fault {
     pub hint: Option<String>,
     pub subject: Subject,
     pub guarded: Option<Guarded>,
+    /// Raised by the author's own `fail(…)`.
+    pub on_purpose: bool,
 }
 
 /// A word of the message that may be a value, and what is said instead unless the author wrote it.
@@ -95,6 +97,7 @@ impl Fault {
     pub(in crate::template) fn into_problem(self) -> Problem {
         let mut problem = Problem::new(self.message);
         (problem.found, problem.expected, problem.hint) = (self.found, self.expected, self.hint);
+        problem.on_purpose = self.on_purpose;
         problem
     }
 }

@@ -11,6 +11,7 @@ use minijinja::{AutoEscape, Environment, Error, OutputSpan, UndefinedBehavior};
 use sha2::{Digest, Sha256};
 
 use crate::problem::{Problem, nearest};
+use crate::template::branches::{self, Branch, Seen, Site, Watching};
 use crate::template::document::{Document, Rendered};
 use crate::template::fault::Fault;
 use crate::template::placeholder::{self, Values};
@@ -25,6 +26,7 @@ pub(crate) struct Library {
     environment: Environment<'static>,
     files: Arc<Files>,
     revision: String,
+    seen: Arc<Seen>,
 }
 
 /// The sources of a library, for messages.
@@ -38,15 +40,30 @@ pub(in crate::template) struct Files {
 
 impl Library {
     /// Compiles every source. `label` is put before each path in a place (`hooks`); sources are relative path → text.
+    #[cfg(test)]
     pub(crate) fn compile(label: &str, sources: BTreeMap<String, String>) -> Result<Library, Vec<Problem>> {
+        Library::compile_watched(label, sources, Watching::Nothing)
+    }
+
+    /// The same, for a library that may note which branches are taken.
+    pub(crate) fn compile_watched(
+        label: &str,
+        sources: BTreeMap<String, String>,
+        watching: Watching,
+    ) -> Result<Library, Vec<Problem>> {
         let budget = Budget::default();
         let revision = digest(&sources);
         let mut registry = registry(&budget, sources.keys().cloned().collect());
         let mut files = Files { label: label.to_string(), sources: BTreeMap::new(), budget };
         let mut problems = Vec::new();
+        let mut sites = 0;
         for (name, text) in sources {
-            match Source::read(&name, text.clone(), syntax(), &registry.functions) {
-                Ok(source) => drop(files.sources.insert(name, source)),
+            let first_site = (watching == Watching::Branches).then_some(sites);
+            match Source::read(&name, text.clone(), syntax(), &registry.functions, first_site) {
+                Ok(source) => {
+                    sites += source.sites.len();
+                    files.sources.insert(name, source);
+                }
                 Err(error) => problems.push(files.syntax_problem(&name, &text, &error)),
             }
         }
@@ -54,6 +71,8 @@ impl Library {
         if !problems.is_empty() {
             return Err(problems);
         }
+        let seen = Seen::new(sites);
+        branches::install(&mut registry.environment, seen.clone());
         for (name, source) in &files.sources {
             if let Err(error) = registry.environment.add_template_owned(name.clone(), source.guarded.clone())
             {
@@ -61,10 +80,25 @@ impl Library {
             }
         }
         if problems.is_empty() {
-            Ok(Library { environment: registry.environment, files: Arc::new(files), revision })
+            Ok(Library { environment: registry.environment, files: Arc::new(files), revision, seen })
         } else {
             Err(problems)
         }
+    }
+
+    /// The conditions and loops of all files, with the ways that renders took; none where they are not watched.
+    pub(crate) fn branches(&self) -> Vec<Branch> {
+        let sites = self
+            .files
+            .sources
+            .iter()
+            .flat_map(|(file, source)| source.sites.iter().map(move |site| (file, source, site)));
+        let branch = |(index, (file, source, site)): (usize, (&String, &Source, &Site))| {
+            let place = report::place(&self.files, file, source, site.range.start);
+            let text = source.text.get(site.range.clone()).unwrap_or_default();
+            self.seen.branch(index, site, place, text)
+        };
+        sites.enumerate().map(branch).collect()
     }
 
     /// A short digest of all sources.

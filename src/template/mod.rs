@@ -9,6 +9,7 @@
 
 pub(crate) mod yaml;
 
+mod branches;
 mod data;
 mod document;
 mod family;
@@ -29,6 +30,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::branches::{Branch, Watching};
 pub(crate) use self::document::{Document, Written};
 pub(crate) use self::library::Library;
 pub(crate) use self::render::{Budget, Context};

@@ -11,6 +11,7 @@ use minijinja::machinery::ast::{BinOpKind, Call, CallArg, Expr, Macro, Spanned, 
 use minijinja::machinery::{Span, parse};
 use minijinja::syntax::SyntaxConfig;
 
+use crate::template::branches::{FILTER, Fork, Site};
 use crate::template::fault::Subject;
 use crate::template::operator::Guard;
 use crate::template::placeholder::OPEN;
@@ -30,6 +31,8 @@ pub(in crate::template) struct Source {
     pub uses: Vec<Use>,
     /// Filters, tests and calls.
     calls: Vec<CallSite>,
+    /// Conditions and loops, where they are watched.
+    pub sites: Vec<Site>,
 }
 
 /// A filter, a test or a call: the engine's own range of it, and its arguments.
@@ -73,15 +76,19 @@ pub(in crate::template) enum Kind {
 }
 
 impl Source {
-    /// Reads `text`; the error is the engine's own, about the author's text.
+    /// Reads `text`; the error is the engine's own, about the author's text. `first_site` numbers the conditions and loops
+    /// of a file that is watched.
     pub(in crate::template) fn read(
         name: &str,
         text: String,
         syntax: SyntaxConfig,
         functions: &BTreeSet<&'static str>,
+        first_site: Option<usize>,
     ) -> Result<Source, minijinja::Error> {
         let mut walk = Walk {
             functions,
+            first_site,
+            sites: Vec::new(),
             insertions: Vec::new(),
             assigned: BTreeSet::new(),
             uses: Vec::new(),
@@ -97,10 +104,10 @@ impl Source {
                 at..at + OPEN.len_utf8(),
             );
         }
-        let Walk { mut insertions, assigned, uses, calls, .. } = walk;
+        let Walk { mut insertions, assigned, uses, calls, sites, .. } = walk;
         insertions.sort_by_key(|insertion| insertion.offset);
         let guarded = insert(&text, &mut insertions);
-        Ok(Source { guarded, insertions, assigned, uses, calls, text })
+        Ok(Source { guarded, insertions, assigned, uses, calls, sites, text })
     }
 
     /// A text that is no template.
@@ -112,6 +119,7 @@ impl Source {
             assigned: BTreeSet::new(),
             uses: Vec::new(),
             calls: Vec::new(),
+            sites: Vec::new(),
         }
     }
 
@@ -180,6 +188,9 @@ fn insert(text: &str, insertions: &mut [Insertion]) -> String {
 struct Walk<'f> {
     /// What the environment can call: no macros.
     functions: &'f BTreeSet<&'static str>,
+    /// The number of the first condition or loop, where they are watched.
+    first_site: Option<usize>,
+    sites: Vec<Site>,
     insertions: Vec<Insertion>,
     assigned: BTreeSet<String>,
     uses: Vec<Use>,
@@ -202,12 +213,15 @@ impl Walk<'_> {
             Stmt::ForLoop(each) => {
                 self.target(&each.target);
                 self.guarded(&each.iter, Guard::Items);
+                self.watch(&each.iter, Fork::Loop);
                 each.filter_expr.iter().for_each(|filter| self.expression(filter));
+                each.filter_expr.iter().for_each(|filter| self.watch(filter, Fork::Condition));
                 self.statements(&each.body);
                 self.statements(&each.else_body);
             }
             Stmt::IfCond(condition) => {
                 self.expression(&condition.expr);
+                self.watch(&condition.expr, Fork::Condition);
                 self.statements(&condition.true_body);
                 self.statements(&condition.false_body);
             }
@@ -325,6 +339,7 @@ impl Walk<'_> {
             }
             Expr::IfExpr(choice) => {
                 self.expression(&choice.test_expr);
+                self.watch(&choice.test_expr, Fork::Condition);
                 self.expression(&choice.true_expr);
                 choice.false_expr.iter().for_each(|other| self.expression(other));
             }
@@ -435,6 +450,17 @@ impl Walk<'_> {
         if !certain {
             self.guard(operand, guard);
         }
+    }
+
+    /// Lets the value of a condition or a loop be seen, where it is watched.
+    fn watch(&mut self, operand: &Expr, fork: Fork) {
+        let Some(first) = self.first_site else { return };
+        let range = range_of(operand);
+        let close = format!(")|{FILTER}({}, {}))", first + self.sites.len(), fork == Fork::Loop);
+        for (offset, text) in [(range.start, "((".into()), (range.end, close.into())] {
+            self.insertions.push(Insertion { offset, guarded: 0, text, subject: range.clone() });
+        }
+        self.sites.push(Site { fork, range });
     }
 
     fn guard(&mut self, operand: &Expr, guard: Guard) {

@@ -197,3 +197,26 @@ fn the_shipped_hooks_pass() {
     let report: Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(report["failed"], 0);
 }
+
+#[test]
+fn branches_that_no_case_takes_are_told() {
+    let template = "{% if parent.spec.phase == 'Running' %}\nstatus: {up: true}\n{% else %}\nstatus: {up: false}\n{% endif %}\n{% for x in parent.spec.list | default([]) %}\n{% endfor %}\n";
+    let folder = folder(&[
+        ("hooks/a/sync.yaml", template),
+        ("hooks/a/cases/one/sync.request.yaml", PARENT),
+        ("hooks/a/cases/one/sync.response.yaml", "status: {up: true}\nchildren: []\n"),
+        ("hooks/b/sync.yaml", SYNC),
+    ]);
+    let printed = "\
+1 passed
+hooks/a/sync.yaml: 2 of 4 branches
+  1:7: `parent.spec.phase == 'Running'` was never false
+  6:13: `parent.spec.list | default([])` never had an item
+2 of 4 branches taken
+";
+    says(&syncwright(folder.path(), &["test", "--coverage"]), 0, printed, "");
+    let said = syncwright(folder.path(), &["test", "--coverage", "--json", "-"]);
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((&report["coverage"]["taken"], &report["coverage"]["branches"]), (&2.into(), &4.into()));
+    assert_eq!(report["coverage"]["files"][0]["untaken"][1]["line"], 6);
+}

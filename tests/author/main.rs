@@ -2,7 +2,9 @@
 
 mod cases;
 mod check;
+mod manual;
 mod new;
+mod properties;
 mod render;
 
 use std::fs;

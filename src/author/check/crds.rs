@@ -99,7 +99,7 @@ pub(super) fn in_document(misfit: Misfit, kind: &str, document: &Document) -> Pr
 }
 
 /// What is said of a misfit, before its place is known.
-pub(super) fn problem(misfit: &Misfit, kind: &str) -> Problem {
+pub(in crate::author) fn problem(misfit: &Misfit, kind: &str) -> Problem {
     let mut problem = Problem::new(format!("{kind}: {}", misfit.message));
     problem.expected.clone_from(&misfit.expected);
     problem.hint.clone_from(&misfit.hint);

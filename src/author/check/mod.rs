@@ -5,15 +5,15 @@
 
 mod change;
 mod children;
-mod crds;
+pub(in crate::author) mod crds;
 mod definitions;
 mod examples;
 pub(crate) mod finding;
 mod look;
-mod names;
+pub(in crate::author) mod names;
 mod ownership;
 mod pods;
-mod requests;
+pub(in crate::author) mod requests;
 mod services;
 mod sources;
 mod status;

@@ -23,7 +23,7 @@ const LIMITS: [(&str, &str, usize, &str); 5] = [
 const FREELY_NAMED: [&str; 4] = ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
 
 /// The names and labels of an object that are wrong.
-pub(super) fn wrong(gvk: &Gvk, object: &Value) -> Vec<Wrong> {
+pub(in crate::author) fn wrong(gvk: &Gvk, object: &Value) -> Vec<Wrong> {
     let mut found: Vec<Wrong> = name(gvk, object).into_iter().collect();
     labels(object, &mut Vec::new(), &mut found);
     found
@@ -99,7 +99,7 @@ fn annotations_of(map: &Map<String, Value>, path: &[String], found: &mut Vec<Wro
 }
 
 /// Requirements of a workload's selector that its own pods do not meet.
-pub(super) fn selector(gvk: &Gvk, object: &Value) -> Vec<Wrong> {
+pub(in crate::author) fn selector(gvk: &Gvk, object: &Value) -> Vec<Wrong> {
     let workload = matches!(&*gvk.kind, "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet");
     let selector = &object["spec"]["selector"];
     if !workload || !selector.is_object() {

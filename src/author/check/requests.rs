@@ -60,7 +60,7 @@ impl Request {
 }
 
 /// The kind that an object says it is of.
-pub(super) fn gvk(object: &Value) -> Gvk {
+pub(in crate::author) fn gvk(object: &Value) -> Gvk {
     let text = |key: &str| object[key].as_str().unwrap_or_default();
     Gvk::new(text("apiVersion"), text("kind"))
 }

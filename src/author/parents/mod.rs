@@ -3,5 +3,7 @@
 //! Knows structural schemas, and nothing of hooks.
 
 pub(crate) mod crd;
+pub(crate) mod dice;
 pub(crate) mod example;
+pub(crate) mod odd;
 mod pattern;

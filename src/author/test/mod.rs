@@ -1,5 +1,6 @@
 //! Runs cases, as many at once as there are cores, and tells what became of each.
 
+pub(crate) mod coverage;
 mod report;
 
 use std::io;
@@ -9,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::author::case::{Accept, Case, Verdict};
+use crate::author::test::coverage::Coverage;
 use crate::hook::local::Shelf;
 use crate::problem::Problem;
 
@@ -29,6 +31,8 @@ pub(crate) struct Results {
     pub outcomes: Vec<Outcome>,
     /// Why hooks do not compile, or the folder cannot be read.
     pub problems: Vec<Problem>,
+    /// The branches that were taken, where the shelf watches them.
+    pub coverage: Option<Coverage>,
     pub took: Duration,
 }
 
@@ -43,7 +47,9 @@ pub(crate) struct Unreadable {
 pub(crate) fn run(cases: &[Case], shelf: &Shelf, accept: Accept) -> Result<Results, Unreadable> {
     let began = Instant::now();
     let outcomes = in_parallel(cases, |case| outcome(case, shelf, accept))?;
-    Ok(Results { outcomes, problems: broken(shelf), took: began.elapsed() })
+    let took = began.elapsed();
+    let coverage = shelf.is_watched().then(|| Coverage::of(shelf, &outcomes));
+    Ok(Results { outcomes, problems: broken(shelf), coverage, took })
 }
 
 impl Results {

@@ -13,14 +13,18 @@ impl Results {
     /// One object: counts, cases, and the problems of hooks that do not compile.
     pub(crate) fn json(&self) -> Value {
         let count = |what| self.outcomes.iter().filter(|outcome| said(&outcome.verdict).0 == what).count();
-        json!({
+        let mut report = json!({
             "passed": count("passed"),
             "accepted": count("accepted"),
             "failed": count("failed"),
             "seconds": seconds(self.took),
             "cases": self.outcomes.iter().map(case_as_json).collect::<Vec<_>>(),
             "problems": self.problems,
-        })
+        });
+        if let Some(coverage) = &self.coverage {
+            report["coverage"] = coverage.json();
+        }
+        report
     }
 
     /// A test suite for each hook, and one for the files that do not compile.
@@ -152,6 +156,7 @@ mod tests {
                 outcome("b", "one/finalize", Verdict::Accepted("b/finalize.response.yaml".into())),
             ],
             problems: vec![Problem::new("unknown name `x`")],
+            coverage: None,
             took: Duration::from_millis(2),
         }
     }

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::hook::local::folder::Folder;
 use crate::hook::wire::Call;
 use crate::problem::{Place, Problem};
-use crate::template::Library;
+use crate::template::{Library, Watching};
 
 pub(super) const CALLS: [Call; 3] = [Call::Sync, Call::Finalize, Call::Customize];
 
@@ -45,6 +45,7 @@ pub(super) fn shelve(
     label: &str,
     folder: &Folder,
     before: &BTreeMap<String, Arc<Shelved>>,
+    watching: Watching,
 ) -> BTreeMap<String, Arc<Shelved>> {
     let references = references_of_all(folder);
     let place = |hook: String| {
@@ -52,7 +53,10 @@ pub(super) fn shelve(
         let revision = revision_of(&sources);
         let shelved = match before.get(&hook) {
             Some(shelved) if shelved.tried == revision => shelved.clone(),
-            earlier => Arc::new(compile(label, &hook, sources, revision, earlier)),
+            earlier => {
+                let edition = edition_of(label, &hook, sources, &revision, watching);
+                Arc::new(shelved(edition, revision, earlier))
+            }
         };
         (hook, shelved)
     };
@@ -61,14 +65,12 @@ pub(super) fn shelve(
 
 type Sources = BTreeMap<String, Result<String, String>>;
 
-fn compile(
-    label: &str,
-    hook: &str,
-    sources: Sources,
+fn shelved(
+    edition: Result<Edition, Vec<Problem>>,
     revision: String,
     earlier: Option<&Arc<Shelved>>,
 ) -> Shelved {
-    match edition_of(label, hook, sources, &revision) {
+    match edition {
         Ok(edition) => Shelved { edition: Some(Arc::new(edition)), rejected: None, tried: revision },
         Err(problems) => Shelved {
             edition: earlier.and_then(|earlier| earlier.edition.clone()),
@@ -78,7 +80,13 @@ fn compile(
     }
 }
 
-fn edition_of(label: &str, hook: &str, sources: Sources, revision: &str) -> Result<Edition, Vec<Problem>> {
+fn edition_of(
+    label: &str,
+    hook: &str,
+    sources: Sources,
+    revision: &str,
+    watching: Watching,
+) -> Result<Edition, Vec<Problem>> {
     let (mut texts, mut problems) = (BTreeMap::new(), Vec::new());
     for (path, text) in sources {
         match text {
@@ -91,7 +99,7 @@ fn edition_of(label: &str, hook: &str, sources: Sources, revision: &str) -> Resu
         return Err(problems);
     }
     let named = texts.iter().map(|(path, text)| (format!("{label}/{path}"), text.clone())).collect();
-    let library = Library::compile(label, texts)?;
+    let library = Library::compile_watched(label, texts, watching)?;
     Ok(Edition { library, texts: named, calls, revision: revision.to_string() })
 }
 

@@ -41,7 +41,7 @@ use crate::hook::local::watch::{News, Watch};
 use crate::hook::wire::Call;
 use crate::metric::text::Text;
 use crate::problem::{Problem, nearest};
-use crate::template::Budget;
+use crate::template::{Branch, Budget, Watching};
 
 /// The hooks folder, ready to answer.
 pub(crate) struct Shelf {
@@ -54,6 +54,7 @@ pub(crate) struct Shelf {
     records: Records,
     changes: signal::Sender<Changes>,
     budget: Budget,
+    watching: Watching,
 }
 
 /// What the last look at the folder gave.
@@ -136,6 +137,11 @@ impl State {
 impl Shelf {
     /// Reads and compiles a folder. Faults in it are kept as state, not returned: they can be mended while it is in use.
     pub(crate) fn open(root: &Path) -> Arc<Shelf> {
+        Shelf::open_watched(root, Watching::Nothing)
+    }
+
+    /// The same, for a shelf that may note which branches of its templates are taken.
+    pub(crate) fn open_watched(root: &Path, watching: Watching) -> Arc<Shelf> {
         let whole = std::fs::canonicalize(root).unwrap_or_default();
         let label = root.file_name().or(whole.file_name());
         let shelf = Shelf {
@@ -146,6 +152,7 @@ impl Shelf {
             records: Records::default(),
             changes: signal::Sender::default(),
             budget: Budget::default(),
+            watching,
         };
         shelf.refresh();
         Arc::new(shelf)
@@ -203,6 +210,17 @@ impl Shelf {
     /// Tells of every change of what the shelf answers.
     pub(crate) fn changes(&self) -> signal::Receiver<Changes> {
         self.changes.subscribe()
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watching == Watching::Branches
+    }
+
+    /// The branches of the templates of a hook, and the ways that its renders took so far.
+    pub(crate) fn branches(&self, hook: &str) -> Vec<Branch> {
+        let hooks = self.hooks.load();
+        let edition = hooks.by_name.get(hook).and_then(|shelved| shelved.edition.as_ref());
+        edition.map_or(Vec::new(), |edition| edition.library.branches())
     }
 
     pub(crate) fn state(&self) -> State {
@@ -306,7 +324,7 @@ impl Shelf {
         }
         let after = match looked.and_then(|_| folder::read(&self.root)) {
             Ok(folder) => {
-                let by_name = shelve(&self.label, &folder, &before.by_name);
+                let by_name = shelve(&self.label, &folder, &before.by_name, self.watching);
                 *listing = Some(folder.listing);
                 Hooks { by_name, unreadable: None }
             }

@@ -10,5 +10,6 @@ pub(super) const BUILTINS: [Builtin; 1] =
     [Builtin { name: "fail", parameters: &["message"], shape: Shape::Fixed, call: fail }];
 
 fn fail(_: &mut State, arguments: &Arguments) -> Result<Value, Error> {
-    Err(Fault::new(arguments.text("message", "text that says what is wrong")?).into())
+    let message = arguments.text("message", "text that says what is wrong")?;
+    Err(Fault { on_purpose: true, ..Fault::new(message) }.into())
 }

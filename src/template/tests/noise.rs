@@ -208,7 +208,7 @@ fn compile_and_render(template: String) {
 /// What parses keeps its meaning under guards: it parses again, and every offset leads back into the text.
 fn guard(template: &str) {
     let functions = ["range", "dict", "namespace"].into_iter().collect();
-    let Ok(source) = Source::read("t.yaml", template.to_string(), syntax(), &functions) else { return };
+    let Ok(source) = Source::read("t.yaml", template.to_string(), syntax(), &functions, None) else { return };
     if let Err(error) = parse(&source.guarded, "t.yaml", syntax()) {
         panic!("{template:?} became {:?}: {error}", source.guarded);
     }

@@ -1,0 +1,149 @@
+//! What a hook must do with any parent that its kind's schema allows.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::author::check::{crds, names, requests::gvk};
+use crate::author::difference::differences;
+use crate::author::properties::Found;
+use crate::config::Definition;
+use crate::config::spec::Target;
+use crate::hook::local::{Given, Reason, Shelf};
+use crate::problem::Problem;
+use crate::schema::{Catalog, Kind, Whole};
+
+/// Judges one hook.
+pub(super) struct Judge<'a> {
+    pub hook: &'a str,
+    shelf: &'a Shelf,
+    catalog: Catalog,
+    /// The kinds of children that its definitions declare, as `apps/v1` and `deployments`; `None` where there is none.
+    declared: Option<Vec<(String, String)>>,
+}
+
+/// Whether a definition's sync hook is this one.
+pub(super) fn calls(definition: &Definition, hook: &str) -> bool {
+    let sync = definition.spec.hooks.sync.as_ref().map(|sync| &sync.webhook.target);
+    matches!(sync, Some(Target::BuiltIn { hook: called, .. }) if called == hook)
+}
+
+/// What came of one call.
+enum Answered {
+    Well(Value),
+    /// With the template's own `fail(…)`.
+    OnPurpose,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(
+        shelf: &'a Shelf,
+        hook: &'a str,
+        definitions: &Option<Vec<Definition>>,
+        catalog: Catalog,
+    ) -> Judge<'a> {
+        let callers: Vec<&Definition> =
+            definitions.iter().flatten().filter(|definition| calls(definition, hook)).collect();
+        let rules = callers.iter().flat_map(|definition| &definition.spec.children);
+        let declared = rules
+            .map(|rule| (rule.resource.api_version.to_string(), rule.resource.resource.to_string()))
+            .collect();
+        Judge { hook, shelf, catalog, declared: (!callers.is_empty()).then_some(declared) }
+    }
+
+    pub(super) fn kind_of(&self, object: &Value) -> Option<&Arc<Kind>> {
+        self.catalog.kind(&gvk(object))
+    }
+
+    /// `Ok` tells whether the hook refused the parent on purpose.
+    pub(super) fn fault(&self, parent: &Value) -> Result<bool, Box<Found>> {
+        let Answered::Well(answer) = self.call("sync", "sync", parent, &json!([]))? else { return Ok(true) };
+        let (parent, children) = observed(parent, &answer);
+        let title = "sync with its children observed";
+        let Answered::Well(answer) = self.call("sync", title, &parent, &children)? else { return Ok(true) };
+        let (parent, children) = observed(&parent, &answer);
+        if self.finalizes() {
+            self.call("finalize", "finalize with its children observed", &parent, &children)?;
+        }
+        Ok(false)
+    }
+
+    fn finalizes(&self) -> bool {
+        let state = self.shelf.state();
+        let hook = state.hooks.iter().find(|hook| hook.hook == self.hook);
+        hook.is_some_and(|hook| hook.calls.iter().any(|call| call.call.name() == "finalize"))
+    }
+
+    fn call(
+        &self,
+        call: &str,
+        title: &str,
+        parent: &Value,
+        children: &Value,
+    ) -> Result<Answered, Box<Found>> {
+        let found = |problem| Box::new(Found { parent: parent.clone(), call: title.to_string(), problem });
+        let body = json!({"parent": parent, "children": children}).to_string();
+        let given = Given { now: "2026-01-01T00:00:30Z".parse().expect("a literal time"), entropy: [7; 32] };
+        let ask = || self.shelf.answer(self.hook, call, body.as_bytes(), given);
+        let answer = match ask() {
+            Ok(response) => response.into_value(),
+            Err(refusal) if refusal.reason == Reason::Fault && refusal.problem.on_purpose => {
+                return Ok(Answered::OnPurpose);
+            }
+            Err(refusal) => return Err(found(refusal.problem)),
+        };
+        let again = ask().map(|response| response.into_value()).unwrap_or_default();
+        if let Some(first) = differences(&answer, &again).first() {
+            return Err(found(Problem::new("the same request has two answers").found(first.clone())));
+        }
+        for child in answer["children"].as_array().into_iter().flatten() {
+            if let Some(problem) = self.wrong(child) {
+                return Err(found(problem));
+            }
+        }
+        Ok(Answered::Well(answer))
+    }
+
+    /// Why a cluster would not take a child.
+    fn wrong(&self, child: &Value) -> Option<Problem> {
+        let gvk = gvk(child);
+        let who = format!("child {} `{}`", gvk.kind, child["metadata"]["name"].as_str().unwrap_or_default());
+        let said = |problem: Problem| Problem { message: format!("{who}: {}", problem.message), ..problem };
+        if let Some(declared) = &self.declared
+            && let Some(kind) = self.catalog.kind(&gvk)
+            && !declared.contains(&(gvk.api_version(), kind.plural.clone()))
+        {
+            return Some(said(Problem::new("its kind is not declared in `childResources`")));
+        }
+        let names = names::wrong(&gvk, child).into_iter().chain(names::selector(&gvk, child));
+        let names = names.map(|(_, _, problem)| problem).next();
+        let is_whole = child["metadata"]["annotations"]["syncwright.io/ownership"] != "none";
+        let whole = if is_whole { Whole::Yes } else { Whole::No };
+        let misfit = || {
+            let misfit = self.catalog.kind(&gvk)?.misfits(child, whole).into_iter().next()?;
+            Some(crds::problem(&misfit, &gvk.kind))
+        };
+        names.or_else(misfit).map(said)
+    }
+}
+
+/// The parent with the status that was answered, and the children as a cluster has them right after they were made.
+fn observed(parent: &Value, answer: &Value) -> (Value, Value) {
+    let mut parent = parent.clone();
+    if !answer["status"].is_null() {
+        parent["status"] = answer["status"].clone();
+    }
+    let namespace = &parent["metadata"]["namespace"];
+    let made = |child: &Value| {
+        let mut child = child.clone();
+        if child["metadata"]["namespace"].is_null() && !namespace.is_null() {
+            child["metadata"]["namespace"] = namespace.clone();
+        }
+        child["metadata"]["uid"] = json!("5b1f3d2e-0000-4000-8000-000000000001");
+        child["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:10Z");
+        child
+    };
+    let is_own = |child: &&Value| child["metadata"]["annotations"]["syncwright.io/ownership"] != "none";
+    let children = answer["children"].as_array().into_iter().flatten().filter(is_own).map(made).collect();
+    (parent, children)
+}
