@@ -1,6 +1,7 @@
 //! What `syncwright check` says of a manifest is what the API server does with it.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -51,25 +52,36 @@ fn applied(lab: &Lab, manifest: &Value) -> Result<(), String> {
     if answer.is_success() { Ok(()) } else { Err(answer.message()) }
 }
 
-/// The errors that are found, each with its line in `example.yaml`.
-fn found(lab: &Lab) -> Vec<(usize, String)> {
+/// What `check` reports in JSON.
+fn report(lab: &Lab, arguments: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_syncwright"));
-    let output = command
-        .args(["check", "--format", "json"])
-        .current_dir(lab.folder.path())
-        .output()
-        .expect("it starts");
-    let report: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-    let of_examples = |finding: &&Value| finding["place"]["file"] == "hooks/thing/example.yaml";
-    let findings = report["findings"].as_array().expect("findings").iter().filter(of_examples);
-    let errors = findings.filter(|finding| finding["level"] == "error");
-    errors
+    let command = command.args(["check", "--format", "json"]).args(arguments);
+    let output = command.current_dir(lab.folder.path()).output().expect("it starts");
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// The errors that are found in the example, each with its line.
+fn errors(report: &Value) -> Vec<(usize, String)> {
+    let of_example = |finding: &&Value| {
+        finding["place"]["file"] == "hooks/thing/example.yaml" && finding["level"] == "error"
+    };
+    let findings = report["findings"].as_array().expect("findings").iter().filter(of_example);
+    findings
         .map(|finding| {
             let line = finding["place"]["line"].as_u64().expect("a line") as usize;
             (line, finding["message"].as_str().expect("a message").to_owned())
         })
         .collect()
+}
+
+/// Writes a hook that wants nothing, with this example.
+fn write_hook(lab: &Lab, example: &str) -> PathBuf {
+    let hook = lab.folder.path().join("hooks/thing");
+    fs::create_dir_all(&hook).unwrap();
+    fs::write(hook.join("sync.yaml"), "children: []\n").unwrap();
+    fs::write(hook.join("example.yaml"), example).unwrap();
+    hook
 }
 
 #[test]
@@ -78,12 +90,8 @@ fn what_is_found_in_a_manifest_is_what_the_api_server_refuses() {
     let crd = crd(&lab);
     lab.define_kind(&crd);
     let manifests = MANIFESTS.replace("GROUP", &lab.group);
-    let hook = lab.folder.path().join("hooks/thing");
-    fs::create_dir_all(&hook).unwrap();
-    fs::write(hook.join("sync.yaml"), "children: []\n").unwrap();
-    fs::write(hook.join("crd.yaml"), crd.to_string()).unwrap();
-    fs::write(hook.join("example.yaml"), &manifests).unwrap();
-    let found = found(&lab);
+    fs::write(write_hook(&lab, &manifests).join("crd.yaml"), crd.to_string()).unwrap();
+    let found = errors(&report(&lab, &[]));
     let (mut line, mut differing, mut counts) = (1, Vec::new(), [0, 0]);
     for text in manifests.split("---\n") {
         let lines = line..line + text.lines().count() + 1;
@@ -101,4 +109,35 @@ fn what_is_found_in_a_manifest_is_what_the_api_server_refuses() {
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));
     assert!(counts.iter().all(|count| *count > 10), "both kinds of manifests: {counts:?}");
+}
+
+#[test]
+fn schemas_of_a_cluster_stand_in_for_those_in_the_program() {
+    let lab = Lab::bare("openapi");
+    lab.define_kind(&crd(&lab));
+    // The document follows the CRD after a while.
+    let openapi = lab.wait("/openapi/v2", "the kind is in the document", |document| {
+        let paths = document["paths"].as_object().expect("paths");
+        paths.keys().any(|path| path.starts_with(&format!("/apis/{}/v1/", lab.group)))
+    });
+    fs::write(lab.folder.path().join("openapi.json"), openapi.to_string()).unwrap();
+    let thing = format!(
+        "apiVersion: {}\nkind: Thing\nmetadata: {{name: a}}\nspec: {{nmae: abc}}\n",
+        lab.api_version()
+    );
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{prot: 80}]}\n";
+    write_hook(&lab, &format!("{thing}---\n{service}"));
+    let report = report(&lab, &["--openapi", "openapi.json"]);
+    assert_eq!(report["kubernetes"], openapi["info"]["version"]);
+    assert_eq!(report["withoutSchema"], json!([]));
+    let messages: Vec<String> = errors(&report).into_iter().map(|(_, message)| message).collect();
+    assert_eq!(
+        messages,
+        [
+            "Thing: `spec` has no `name`",
+            "Thing: unknown field `spec.nmae`",
+            "Service: `spec.ports[0]` has no `port`",
+            "Service: unknown field `spec.ports[0].prot`",
+        ]
+    );
 }

@@ -1,10 +1,10 @@
-//! What a change would do: fields of a spec are changed one by one, and observed children lose their status one by one.
+//! What a change would do: fields of a spec are changed one by one, and observed children lose their status, or go, one by one.
 //!
 //! It is found out by rendering, so nothing is guessed about how a template comes to its values.
 
 mod fixed;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::author::case;
 use crate::author::check::Check;
@@ -25,7 +25,7 @@ impl Check {
             return;
         }
         self.changed_fields(request, answer);
-        self.lost_status(request, answer);
+        self.lost(request, answer);
     }
 
     /// Immutable fields of children that follow a field of the spec.
@@ -78,38 +78,54 @@ impl Check {
         }
     }
 
-    /// Observed children that are no longer wanted when another one has lost its status.
-    fn lost_status(&mut self, request: &Request, answer: &Answer) {
+    /// Observed children that are no longer wanted when another one has lost its status, or is gone.
+    fn lost(&mut self, request: &Request, answer: &Answer) {
         let observed: Vec<Value> = request.observed().into_iter().cloned().collect();
-        let has_status =
-            |object: &Value| object["status"].as_object().is_some_and(|status| !status.is_empty());
-        for index in (0..observed.len()).filter(|index| has_status(&observed[*index])) {
-            let mut without = observed.clone();
-            if let Some(object) = without[index].as_object_mut() {
-                object.shift_remove("status");
-            }
-            let Some(later) = self.asked_again(&request.with(request.parent(), &without)) else { continue };
-            for child in &answer.children {
-                let object = Value::Object(child.object.clone());
-                let is_wanted =
-                    later.children.iter().any(|later| same(&Value::Object(later.object.clone()), &object));
-                if is_wanted || is_others(&object) || !observed.iter().any(|known| same(known, &object)) {
-                    continue;
+        for index in 0..observed.len() {
+            for (loss, left) in losses(&observed, index) {
+                let Some(later) = self.asked_again(&request.with(request.parent(), &left)) else { continue };
+                for child in dropped(answer, &later, &left) {
+                    let problem = dropped_problem(child, &observed[index], loss);
+                    self.findings.add_seen(Rule::DroppedChild, problem, &request.file);
                 }
-                let name =
-                    |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_string();
-                let (kind, other) = (gvk(&object).kind, gvk(&observed[index]).kind);
-                let message = format!(
-                    "{kind} `{}` exists, and is left out while {other} `{}` has no status: it would be deleted",
-                    name(&object),
-                    name(&observed[index])
-                );
-                let hint = format!("keep what exists: `or children.find(\"{kind}\", …) is defined`");
-                let problem = Problem::new(message).at(place(child, &["kind"])).hint(hint);
-                self.findings.add_seen(Rule::DroppedChild, problem, &request.file);
             }
         }
     }
+}
+
+/// What can happen to one of the observed objects, and what is left of all of them.
+fn losses(observed: &[Value], index: usize) -> Vec<(&'static str, Vec<Value>)> {
+    let mut bare = observed.to_vec();
+    let status = bare[index].as_object_mut().and_then(|object| object.shift_remove("status"));
+    let mut others = observed.to_vec();
+    others.remove(index);
+    let had_status = status.is_some_and(|status| status != json!({}));
+    let unready = had_status.then_some(("has no status", bare));
+    unready.into_iter().chain([("is gone", others)]).collect()
+}
+
+/// Children that exist and were wanted, and are wanted no longer.
+fn dropped<'a>(answer: &'a Answer, later: &Answer, left: &[Value]) -> Vec<&'a DesiredChild> {
+    let wanted: Vec<Value> = later.children.iter().map(|child| Value::Object(child.object.clone())).collect();
+    let is_dropped = |child: &&DesiredChild| {
+        let object = Value::Object(child.object.clone());
+        let among = |objects: &[Value]| objects.iter().any(|other| same(other, &object));
+        among(left) && !among(&wanted) && !is_others(&object)
+    };
+    answer.children.iter().filter(is_dropped).collect()
+}
+
+fn dropped_problem(child: &DesiredChild, other: &Value, loss: &str) -> Problem {
+    let object = Value::Object(child.object.clone());
+    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_string();
+    let (kind, other_kind) = (gvk(&object).kind, gvk(other).kind);
+    let message = format!(
+        "{kind} `{}` exists, and is left out while {other_kind} `{}` {loss}: it would be deleted",
+        name(&object),
+        name(other)
+    );
+    let hint = format!("keep what exists: `or children.find(\"{kind}\", …) is defined`");
+    Problem::new(message).at(place(child, &["kind"])).hint(hint)
 }
 
 /// The observed children once the answer has been carried out: those of the answer, with what was observed of them.

@@ -39,6 +39,7 @@ pub(crate) enum Rule {
     MissingTemplate,
     UnusedTemplate,
     NeverRendered,
+    OddCase,
     UndeclaredKind,
     UnusedKind,
     UnknownKind,
@@ -64,7 +65,7 @@ pub(crate) enum Rule {
 /// A rule's name, level, and what it is about.
 type About = (Rule, &'static str, Level, &'static str);
 
-const ABOUT: [About; 27] = [
+const ABOUT: [About; 28] = [
     (Rule::Syntax, "syntax", Level::Error, "A file is neither YAML nor Jinja that can be read"),
     (Rule::Definition, "definition", Level::Error, "A controller's definition is not valid"),
     (Rule::Crd, "crd", Level::Error, "A CustomResourceDefinition lacks what a parent's kind needs"),
@@ -77,6 +78,7 @@ const ABOUT: [About; 27] = [
     ),
     (Rule::UnusedTemplate, "unused-template", Level::Warning, "No definition calls a template"),
     (Rule::NeverRendered, "never-rendered", Level::Warning, "No case and no example renders a template"),
+    (Rule::OddCase, "odd-case", Level::Warning, "A case has objects that no cluster would hold"),
     (Rule::UndeclaredKind, "undeclared-kind", Level::Error, "A child is of a kind that is not declared"),
     (Rule::UnusedKind, "unused-kind", Level::Warning, "A declared kind is never rendered"),
     (Rule::UnknownKind, "unknown-kind", Level::Error, "The cluster has no such kind"),
@@ -115,7 +117,7 @@ const ABOUT: [About; 27] = [
         Rule::DroppedChild,
         "dropped-child",
         Level::Warning,
-        "A child that exists is left out while another has no status",
+        "A child that exists is left out while another is not ready or gone",
     ),
 ];
 

@@ -9,6 +9,7 @@ pub(in crate::author) mod crds;
 mod definitions;
 mod examples;
 pub(crate) mod finding;
+mod likeness;
 mod look;
 pub(in crate::author) mod names;
 mod ownership;
@@ -142,6 +143,7 @@ impl Check {
         self.answered = requests.iter().map(calls).collect();
         for request in requests {
             if let Some(answer) = self.answer(request) {
+                self.likeness(request);
                 self.children(request, &answer);
                 self.status(request, &answer);
                 self.traps(request, &answer);

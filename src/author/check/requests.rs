@@ -10,7 +10,7 @@ use crate::author::case;
 use crate::author::check::Check;
 use crate::config::spec::Role;
 use crate::object::name::Gvk;
-use crate::template::yaml;
+use crate::template::yaml::{self, Document};
 
 /// One request to one hook.
 pub(super) struct Request {
@@ -21,6 +21,8 @@ pub(super) struct Request {
     pub body: Vec<u8>,
     /// The body's fields, if it is a request or a parent that can be read.
     pub fields: Map<String, Value>,
+    /// A case's own text, with its places.
+    pub document: Option<Document>,
     /// The template is to refuse it.
     pub refused: bool,
 }
@@ -41,17 +43,56 @@ impl Request {
         }
     }
 
+    /// The parent and the observed children of a case, each with its way from the top of the file.
+    pub(super) fn objects(&self) -> Vec<(Vec<String>, &Value)> {
+        let Some(whole) = self.document.as_ref().map(|document| &document.value) else { return Vec::new() };
+        let mut objects = Vec::new();
+        let mut field = |name: &str| {
+            let value = whole.get(name);
+            value.into_iter().for_each(|value| objects.push((vec![name.to_string()], value)));
+            value.is_some()
+        };
+        if !(field("parent") | field("object")) {
+            objects.push((Vec::new(), whole));
+        }
+        for name in ["children", "attachments"] {
+            match &whole[name] {
+                Value::Array(list) => objects.extend(
+                    list.iter()
+                        .enumerate()
+                        .map(|(index, object)| (vec![name.into(), index.to_string()], object)),
+                ),
+                Value::Object(groups) => objects.extend(groups.iter().flat_map(|(group, members)| {
+                    let members = members.as_object().into_iter().flatten();
+                    members.map(|(key, object)| (vec![name.into(), group.clone(), key.clone()], object))
+                })),
+                _ => {}
+            }
+        }
+        objects
+    }
+
+    /// The same request with its children in groups, as the protocol has them.
+    pub(super) fn with_groups(&self, groups: Map<String, Value>) -> Request {
+        let mut other = self.with(self.parent(), &[]);
+        other.fields.insert(self.children_field().into(), groups.into());
+        other.body = serde_json::to_vec(&other.fields).expect("JSON is written to memory");
+        other
+    }
+
+    fn children_field(&self) -> &'static str {
+        if self.fields.contains_key("object") { "attachments" } else { "children" }
+    }
+
     /// The same request with another parent and other observed children.
     pub(super) fn with(&self, parent: &Value, observed: &[Value]) -> Request {
         let mut fields = self.fields.clone();
-        let decorator = fields.contains_key("object");
-        let (parent_field, children_field) =
-            if decorator { ("object", "attachments") } else { ("parent", "children") };
+        let parent_field = if fields.contains_key("object") { "object" } else { "parent" };
         fields.insert(parent_field.into(), parent.clone());
-        fields.insert(children_field.into(), observed.into());
+        fields.insert(self.children_field().into(), observed.into());
         let body = serde_json::to_vec(&fields).expect("JSON is written to memory");
         let (hook, call, file) = (self.hook.clone(), self.call.clone(), self.file.clone());
-        Request { hook, call, file, body, fields, refused: false }
+        Request { hook, call, file, body, fields, document: None, refused: false }
     }
 
     pub(super) fn is_finalizing(&self) -> bool {
@@ -72,13 +113,15 @@ impl Check {
         for case in case::find(hooks)? {
             let Some(question) = case.question() else { continue };
             let body = fs::read(&question.file)?;
-            let fields = fields(&body);
+            let document = document(&question.file, &body);
+            let fields = document.as_ref().map(fields).unwrap_or_default();
             requests.push(Request {
                 hook: question.hook.into(),
                 call: question.call.into(),
                 file: question.file.display().to_string(),
                 body,
                 fields,
+                document,
                 refused: question.refused,
             });
         }
@@ -112,6 +155,7 @@ impl Check {
                     file: file.into(),
                     body: serde_json::to_vec(&fields).expect("JSON is written to memory"),
                     fields,
+                    document: None,
                     refused: false,
                 }
             })
@@ -163,11 +207,15 @@ impl Check {
     }
 }
 
-/// The fields of a body that is a request, or a parent alone.
-fn fields(body: &[u8]) -> Map<String, Value> {
+/// The body of a case, if it can be read.
+fn document(file: &Path, body: &[u8]) -> Option<Document> {
     let text = String::from_utf8_lossy(body);
-    let document = yaml::read("body", &text).unwrap_or_default().into_iter().next();
-    let Some(Value::Object(fields)) = document.map(|document| document.value) else { return Map::new() };
+    yaml::read(&file.display().to_string(), &text).unwrap_or_default().into_iter().next()
+}
+
+/// The fields of a request, or of a parent alone.
+fn fields(document: &Document) -> Map<String, Value> {
+    let Value::Object(fields) = document.value.clone() else { return Map::new() };
     if fields.contains_key("parent") || fields.contains_key("object") {
         return fields;
     }
