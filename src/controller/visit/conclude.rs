@@ -10,7 +10,7 @@ use crate::config::spec::Role;
 use crate::controller::meter::Outcome;
 use crate::controller::queue::Next;
 use crate::controller::visit::ask::HOOK_BUSY;
-use crate::controller::visit::status::{self, Said};
+use crate::controller::visit::status::{self, Ours, Said};
 use crate::controller::visit::{Conclusion, Ended, Visit, of_error};
 use crate::object::name::Key;
 
@@ -47,12 +47,8 @@ impl Visit<'_> {
             Ended::Waiting(note) | Ended::Retry(note) | Ended::Stuck(note) => Some(note),
             Ended::Done | Ended::Changed => None,
         };
-        let said = Said {
-            answered: conclusion.status.take(),
-            generation: self.generation,
-            note: said,
-            updated: conclusion.updated.as_ref(),
-        };
+        let ours = Ours { generation: self.generation, note: said, updated: conclusion.updated.as_ref() };
+        let said = Said { answered: conclusion.status.take(), ours };
         match status::write(self.room, self.writer, parent, &mut self.memory, said).await {
             Ok(status::Outcome::Right) => {}
             Ok(status::Outcome::Later(pause)) => {

@@ -37,14 +37,24 @@ pub(crate) struct Note {
     pub message: String,
 }
 
+/// What a status says beside the hook's own.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Ours<'a> {
+    /// The generation that it is said of.
+    pub generation: i64,
+    pub note: Option<&'a Note>,
+    /// How far a rolling update is, where there was an answer and children are rolled out.
+    pub updated: Option<&'a Updated>,
+}
+
 /// The status to write: the hook's, or without an answer the one that is there.
 pub(crate) fn compose(
     answered: Option<Map<String, Value>>,
     parent: &Object,
-    generation: i64,
-    note: Option<&Note>,
+    ours: &Ours,
     now: Timestamp,
 ) -> Map<String, Value> {
+    let generation = ours.generation;
     let body = parent.parsed();
     let live = body.get("status").and_then(Value::as_object);
     let mut status = match answered {
@@ -54,13 +64,16 @@ pub(crate) fn compose(
         }
         None => live.cloned().unwrap_or_default(),
     };
-    let said = note.map(|note| Condition {
+    let note = ours.note.map(|note| Condition {
         status: "False",
         reason: note.reason,
         message: &note.message,
         of: generation,
     });
-    put_condition(&mut status, live, SYNCED, said, now);
+    put_condition(&mut status, live, SYNCED, note, now);
+    if let Some(updated) = ours.updated {
+        put_condition(&mut status, live, UPDATED, Some(Condition::updated(updated, generation)), now);
+    }
     status
 }
 
@@ -118,11 +131,7 @@ fn put_condition(
 /// What a visit has to say on its parent.
 pub(crate) struct Said<'a> {
     pub answered: Option<Map<String, Value>>,
-    /// The generation that it is said of.
-    pub generation: i64,
-    pub note: Option<&'a Note>,
-    /// How far a rolling update is, where there was an answer and children are rolled out.
-    pub updated: Option<&'a Updated>,
+    pub ours: Ours<'a>,
 }
 
 /// What came of a status.
@@ -223,12 +232,8 @@ fn fitting(
     }
     let message = format!("status fields refused: {}", words.join("; "));
     let refusal = (!words.is_empty()).then_some(Note { reason: "StatusRefused", message });
-    let mut status = compose(answered, parent, said.generation, said.note.or(refusal.as_ref()), now);
-    if let Some(updated) = said.updated {
-        let body = parent.parsed();
-        let live = body.get("status").and_then(Value::as_object);
-        put_condition(&mut status, live, UPDATED, Some(Condition::updated(updated, said.generation)), now);
-    }
+    let ours = Ours { note: said.ours.note.or(refusal.as_ref()), ..said.ours };
+    let mut status = compose(answered, parent, &ours, now);
     // What is added here may have no place in the schema either.
     lock(room).cut(&mut status);
     (status, refusal)

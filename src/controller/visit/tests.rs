@@ -6,9 +6,10 @@ use serde_json::{Map, Value, json};
 use crate::cluster::object::{Managers, Object};
 use crate::controller::memory::Memory;
 use crate::controller::undeclared::remove;
-use crate::controller::visit::status::{Note, compose};
+use crate::controller::visit::status::{Note, Ours, compose};
 use crate::controller::visit::write::path_steps;
 use crate::object::name::Key;
+use crate::plan::rollout::Updated;
 
 fn parent(status: Value) -> Object {
     let body = json!({
@@ -28,6 +29,10 @@ fn map(value: Value) -> Map<String, Value> {
     value.as_object().expect("an object").clone()
 }
 
+fn ours(note: Option<&Note>) -> Ours<'_> {
+    Ours { generation: 4, note, updated: None }
+}
+
 fn refused() -> Note {
     Note { reason: "HookRefused", message: "why".into() }
 }
@@ -37,8 +42,7 @@ fn status_of_an_answer_is_the_hooks_with_the_generation_it_saw() {
     let status = compose(
         Some(map(json!({"books": 1, "observedGeneration": 99}))),
         &parent(json!({"old": true})),
-        4,
-        None,
+        &ours(None),
         at("2026-01-01T00:00:00Z"),
     );
     assert_eq!(Value::Object(status), json!({"books": 1, "observedGeneration": 4}));
@@ -47,7 +51,7 @@ fn status_of_an_answer_is_the_hooks_with_the_generation_it_saw() {
 #[test]
 fn without_an_answer_the_status_stays_and_says_why() {
     let live = json!({"books": 1, "observedGeneration": 3});
-    let status = compose(None, &parent(live), 4, Some(&refused()), at("2026-01-01T00:00:00Z"));
+    let status = compose(None, &parent(live), &ours(Some(&refused())), at("2026-01-01T00:00:00Z"));
     assert_eq!(
         Value::Object(status),
         json!({
@@ -65,7 +69,7 @@ fn time_of_a_standing_condition_stays() {
     let live = json!({"conditions": [
         {"type": "Synced", "status": "False", "lastTransitionTime": "2025-01-01T00:00:00Z"},
     ]});
-    let status = compose(None, &parent(live), 4, Some(&refused()), at("2026-01-01T00:00:00Z"));
+    let status = compose(None, &parent(live), &ours(Some(&refused())), at("2026-01-01T00:00:00Z"));
     assert_eq!(status["conditions"][0]["lastTransitionTime"], "2025-01-01T00:00:00Z");
 }
 
@@ -74,14 +78,36 @@ fn condition_goes_once_all_is_well_even_if_the_hook_hands_it_on() {
     let conditions = json!([{"type": "Ready", "status": "True"}, {"type": "Synced", "status": "False"}]);
     let answer = map(json!({"conditions": conditions.clone()}));
     let live = parent(json!({ "conditions": conditions }));
-    let status = compose(Some(answer), &live, 4, None, at("2026-01-01T00:00:00Z"));
+    let status = compose(Some(answer), &live, &ours(None), at("2026-01-01T00:00:00Z"));
     assert_eq!(status["conditions"], json!([{"type": "Ready", "status": "True"}]));
+}
+
+#[test]
+fn condition_of_a_rollout_takes_the_place_of_any_other_and_keeps_its_time() {
+    let updated = |holds| Updated { holds, reason: "Why", message: "what".into() };
+    let conditions = json!([{"type": "Updated", "status": "Unknown"}, {"type": "Up", "status": "True"}]);
+    let live = json!({"conditions": [
+        {"type": "Updated", "status": "False", "lastTransitionTime": "2025-01-01T00:00:00Z"},
+    ]});
+    for (holds, status, since) in
+        [(false, "False", "2025-01-01T00:00:00Z"), (true, "True", "2026-01-01T00:00:00Z")]
+    {
+        let ours = Ours { updated: Some(&updated(holds)), ..ours(None) };
+        let answer = map(json!({"conditions": conditions.clone()}));
+        let composed = compose(Some(answer), &parent(live.clone()), &ours, at("2026-01-01T00:00:00Z"));
+        let expected = json!({
+            "type": "Updated", "status": status, "reason": "Why", "message": "what",
+            "lastTransitionTime": since, "observedGeneration": 4,
+        });
+        assert_eq!(composed["conditions"], json!([{"type": "Up", "status": "True"}, expected]));
+    }
 }
 
 #[test]
 fn conditions_that_are_no_list_are_left_to_the_hook() {
     let answer = map(json!({"conditions": {"ready": true}}));
-    let status = compose(Some(answer), &parent(json!({})), 4, Some(&refused()), at("2026-01-01T00:00:00Z"));
+    let status =
+        compose(Some(answer), &parent(json!({})), &ours(Some(&refused())), at("2026-01-01T00:00:00Z"));
     assert_eq!(status["conditions"], json!({"ready": true}));
 }
 

@@ -21,7 +21,7 @@ use crate::plan::ChildRule;
 use crate::plan::desired::{Desired, Ownership, Wanted};
 use crate::plan::memory::Memory;
 use crate::plan::rollout::revision::Child;
-use crate::plan::steps::{Control, Observed, is_settled};
+use crate::plan::steps::{Control, Likeness, Observed, likeness};
 
 /// What there is to decide on.
 pub(crate) struct Scene<'a> {
@@ -91,6 +91,8 @@ enum Stand {
     /// It has the name of a wanted child and is not the parent's.
     Foreign,
     Settled,
+    /// A write would make its fields ours, and change nothing.
+    SameContent,
     Differs,
 }
 
@@ -185,7 +187,7 @@ impl<'a> Floor<'a> {
             let claimed = claims.iter().position(|children| children.contains(&child));
             let home = match (claimed, stand) {
                 // Nothing has to be done about it, whichever revision it comes from.
-                (Some(_), Stand::Settled) => Some(0),
+                (_, Stand::Settled | Stand::SameContent) => Some(0),
                 (Some(revision), _) => Some(revision),
                 (None, Stand::Differs) => None,
                 // It is made anew, or it is none of ours: that stops the others.
@@ -216,7 +218,8 @@ impl<'a> Floor<'a> {
         let Some(home) = claims.iter().position(|children| children.contains(&child)) else { return false };
         let Some(Some(answer)) = home.checked_sub(1).and_then(|home| older.get(home)) else { return false };
         let own = answer.wanted.iter().find(|own| (own.rule, &own.key) == (child.0, &child.1));
-        own.is_some_and(|own| stand(self.scene, own, observed) != Stand::Settled)
+        let at_rest = [Stand::Settled, Stand::SameContent];
+        own.is_some_and(|own| !at_rest.contains(&stand(self.scene, own, observed)))
     }
 
     /// `Done` is that nothing stands in the way of whoever comes next.
@@ -234,7 +237,7 @@ impl<'a> Floor<'a> {
                 Stand::Missing => "it is missing".into(),
                 Stand::Deleting => "it is being deleted".into(),
                 Stand::Foreign => "it exists and is not this parent's".into(),
-                Stand::Differs => "it is not as wanted yet".into(),
+                Stand::SameContent | Stand::Differs => "it is not as wanted yet".into(),
                 // A child that falls ill later takes nothing back of what was rolled out.
                 Stand::Settled if !goes_on => return None,
                 Stand::Settled => self.illness(wanted, (*observed)?)?,
@@ -264,10 +267,11 @@ fn stand(scene: &Scene, wanted: &Wanted, observed: Option<&Observed>) -> Stand {
     match observed.control {
         Control::Ours | Control::Former if observed.deleting => Stand::Deleting,
         Control::Former => Stand::Deleting,
-        Control::Ours => {
-            let method = scene.rules[wanted.rule].method;
-            if is_settled(method, wanted, observed, scene.memory) { Stand::Settled } else { Stand::Differs }
-        }
+        Control::Ours => match likeness(scene.rules[wanted.rule].method, wanted, observed, scene.memory) {
+            Likeness::Settled => Stand::Settled,
+            Likeness::SameContent => Stand::SameContent,
+            Likeness::Other => Stand::Differs,
+        },
         Control::Nobody | Control::Other { .. } => Stand::Foreign,
     }
 }

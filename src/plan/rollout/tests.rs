@@ -42,6 +42,7 @@ struct Live {
     ready: bool,
     deleting: bool,
     control: Control<'static>,
+    owned: Option<&'static str>,
 }
 
 struct Stage {
@@ -62,7 +63,8 @@ impl Stage {
         self.live.retain(|live| (live.rule, &live.key) != (wanted.rule, &wanted.key));
         let body = Value::Object(wanted.body.clone());
         let (rule, key) = (wanted.rule, wanted.key.clone());
-        self.live.push(Live { rule, key, body, ready: true, deleting: false, control: Control::Ours });
+        let (control, owned) = (Control::Ours, Some(OWNED));
+        self.live.push(Live { rule, key, body, ready: true, deleting: false, control, owned });
     }
 
     fn child(&mut self, name: &str) -> &mut Live {
@@ -93,7 +95,7 @@ impl Stage {
                 version: 1,
                 deleting: live.deleting,
                 control: live.control,
-                owned: Some(OWNED),
+                owned: live.owned,
                 updated: false,
                 body,
             })
@@ -223,6 +225,17 @@ fn child_that_is_the_same_in_both_revisions_needs_no_step() {
     let rollout = Stage::of(&old).decide(&new, &[set(&[]), set(&[(1, "a"), (1, "b")])], Pace::OneByOne);
     assert_eq!(rollout.progress, moves("Book b"));
     assert_eq!(rollout.claims, [set(&[(1, "a"), (1, "b")]), set(&[])]);
+}
+
+#[test]
+fn child_that_another_writer_left_as_it_is_wanted_needs_no_step() {
+    let mut stage = Stage::of(&books(1));
+    stage.live.iter_mut().for_each(|live| live.owned = None);
+    let rollout = stage.decide(&books(1), &[set(&[])], Pace::OneByOne);
+    assert_eq!(rollout.claims, [set(&ALL)], "all at once: making them ours changes nothing");
+    assert_eq!(rollout.progress, waits("Book b: it is not as wanted yet"));
+    stage.child("a").body["spec"]["x"] = json!(0);
+    assert_eq!(stage.decide(&books(1), &[set(&[])], Pace::OneByOne).claims, [set(&[(1, "b"), (1, "c")])]);
 }
 
 #[test]

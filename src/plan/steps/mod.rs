@@ -129,16 +129,30 @@ pub(crate) fn steps(
     steps
 }
 
-/// Whether a live child of the parent's is as wanted, so that no step would be planned for it.
-pub(super) fn is_settled(method: Method, wanted: &Wanted, observed: &Observed, memory: &Memory) -> bool {
+/// How a live child of the parent's is, held against what is wanted of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Likeness {
+    /// No step would be planned for it.
+    Settled,
+    /// A write would change who owns its fields, and nothing else.
+    SameContent,
+    Other,
+}
+
+/// Compares without a plan.
+pub(super) fn likeness(method: Method, wanted: &Wanted, observed: &Observed, memory: &Memory) -> Likeness {
     let settled = memory.peek(wanted).and_then(|remembered| remembered.settled_as(observed.uid));
     if settled.is_some_and(|settled| settled.holds(wanted, observed)) {
-        return true;
+        return Likeness::Settled;
     }
-    let Ok(body) = serde_json::from_str::<Value>(observed.body) else { return false };
+    let Ok(body) = serde_json::from_str::<Value>(observed.body) else { return Likeness::Other };
     let known = Known::of(wanted, observed, memory);
     let fresh = known.fresh(difference(&wanted.body, &body, observed.owned));
-    !known.matters(&fresh, method)
+    match known.matters(&fresh, method) {
+        false => Likeness::Settled,
+        true if fresh.is_empty() || fresh.in_content() => Likeness::Other,
+        true => Likeness::SameContent,
+    }
 }
 
 /// Deletes of the parent's children that a complete answer does not hold.

@@ -130,6 +130,27 @@ fn lost_revisions_are_made_again() {
 }
 
 #[test]
+fn revision_that_was_let_go_is_taken_back() {
+    // Metacontroller lets go of one that its parent's selector does not match, and then cannot make it again.
+    let lab = lab("letgo");
+    let hook = Hook::new(answer);
+    let controller = lab.run(&rolling(&lab).sync(&hook));
+    let thing = lab.add_thing("t", json!({"x": "1", "books": ["a", "b"]}));
+    wait_updated(&lab, &lab.thing("t"), "OnLatestRevision", "");
+    controller.kill();
+    let name = kept(&lab, &thing)[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let path = lab.path("metacontroller.k8s.io/v1alpha1", "controllerrevisions", &name);
+    lab.merge(&path, json!({"metadata": {"ownerReferences": null, "labels": null}}));
+    let _controller = lab.start(&[]);
+    let taken = lab.wait(&path, "it is owned", |revision| {
+        revision["metadata"]["ownerReferences"][0]["uid"] == thing["metadata"]["uid"]
+    });
+    assert_eq!(taken["metadata"]["labels"]["controller-uid"], thing["metadata"]["uid"]);
+    assert_eq!(revisions(&lab, &thing), [revision("1", &["a", "b"])]);
+    lab.expect_silence(&hook, SILENCE);
+}
+
+#[test]
 fn cluster_scoped_parents_children_follow_one_by_one() {
     let lab = Lab::bare("clusterroll");
     let mut crd = lab.kind("things", "Thing");
