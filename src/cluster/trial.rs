@@ -9,7 +9,7 @@ use super::kind::{Kind, Resource};
 use super::object::{Object, Version};
 use super::request::Error;
 use super::write::{Part, Writer, about};
-use crate::object::name::Key;
+use crate::object::name::{Gvk, Key};
 
 /// What was tried, in order.
 #[derive(Default)]
@@ -34,6 +34,18 @@ pub(crate) enum Write {
 impl Trial {
     pub(crate) fn into_tried(self) -> Vec<Tried> {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The objects that would have been changed so far, but for their status, as they would be.
+    pub(crate) fn patched(&self) -> Vec<(Gvk, String)> {
+        let tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let patched = tried.iter().filter_map(|tried| match &tried.write {
+            Write::Patch { part: Part::Main, outcome: Ok(text) } => {
+                Some((tried.resource.gvk.clone(), text.clone()))
+            }
+            _ => None,
+        });
+        patched.collect()
     }
 
     /// Whether anything would have been written so far.

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::cluster::Cluster;
 use crate::cluster::event::Recorder;
-use crate::cluster::kind::{Kind, State, Use};
+use crate::cluster::kind::{Kind, Origin as Visitor, Resource, State, Use};
 use crate::cluster::trial::{Tried, Write};
-use crate::cluster::write::Part;
+use crate::cluster::write::{Part, Writer};
 use crate::config::Definition;
 use crate::config::spec::{Role, UpdateMethod};
 use crate::controller::access::Access;
@@ -96,10 +96,13 @@ impl Preview {
             rehearsed.asked.into_iter().flat_map(|asked| asked.children.unwrap_or_default()).collect();
         let mut changes: Vec<Change> = Vec::new();
         for tried in rehearsed.tried {
-            let Some(change) = self.change(parent, tried, &wanted) else { continue };
-            // Taking over comes before applying: the last word counts.
-            changes.retain(|earlier| (&earlier.gvk, &earlier.key) != (&change.gvk, &change.key));
-            changes.push(change);
+            let Some(change) = self.change(parent, tried, &wanted).await else { continue };
+            // Taking over and adopting come before applying: of an object's parts the last word counts.
+            let same = |earlier: &Change| (&earlier.gvk, &earlier.key) == (&change.gvk, &change.key);
+            match changes.iter_mut().find(|earlier| same(earlier)) {
+                Some(earlier) => add(earlier, change),
+                None => changes.push(change),
+            }
         }
         let trouble = match rehearsed.ended {
             Ended::Done | Ended::Changed => None,
@@ -137,12 +140,13 @@ impl Preview {
     }
 
     /// `None` where the object would stay as it is, but for who owns its fields.
-    fn change(&self, parent: &Key, tried: Tried, wanted: &[DesiredChild]) -> Option<Change> {
+    async fn change(&self, parent: &Key, tried: Tried, wanted: &[DesiredChild]) -> Option<Change> {
         let Tried { resource, key, write } = tried;
         let gvk = resource.gvk.clone();
-        let before = stated(self.live(&gvk, &key));
+        let before = stated(self.live(parent, &resource, &key).await);
         let wish = || wanted.iter().find(|child| is_about(child, &gvk, &key, parent));
         let wished = || wish().map_or(Value::Null, |child| Value::Object(child.object.clone()));
+        let of_status = matches!(write, Write::Patch { part: Part::Status, .. });
         let (sort, after) = match write {
             Write::Delete if wish().is_some() => (Sort::Recreate, wished()),
             Write::Delete => (Sort::Delete, Value::Null),
@@ -162,15 +166,34 @@ impl Preview {
                 }
             }
         };
-        (before != after).then_some(Change { gvk, key, sort, before, after })
+        (before != after).then_some(Change { gvk, key, sort, of_status, before, after })
     }
 
-    /// The object as it is, null where it is not there.
-    fn live(&self, gvk: &Gvk, key: &Key) -> Value {
+    /// The object as it is, null where it is not there. One that is nobody's is kept without its body, and read anew.
+    async fn live(&self, parent: &Key, resource: &Resource, key: &Key) -> Value {
         let kinds = self.room.children.iter().map(|child| &child.hold.kind).chain([&self.room.parents]);
-        let mut of_kind = kinds.filter(|kind| kind.live().is_some_and(|resource| resource.gvk == *gvk));
-        of_kind.find_map(|kind| kind.get(key)).map_or(Value::Null, |object| object.parsed())
+        let mut of_kind = kinds.filter(|kind| kind.live().is_some_and(|live| live.gvk == resource.gvk));
+        let Some(object) = of_kind.find_map(|kind| kind.get(key)) else { return Value::Null };
+        if object.body.is_some() {
+            return object.parsed();
+        }
+        let origin = Visitor { controller: self.room.number, parent: parent.clone() };
+        let reader = Writer { cluster: &self.room.cluster, origin: &origin, trial: None };
+        let text = reader.read_text(resource, key).await.ok().flatten();
+        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
+}
+
+/// Puts a later write of the same object over an earlier one. Neither was made, so that neither shows the other's part.
+fn add(earlier: &mut Change, mut later: Change) {
+    if later.of_status && !earlier.of_status {
+        earlier.after["status"] = later.after["status"].take();
+        return;
+    }
+    if earlier.of_status && !later.of_status {
+        later.after["status"] = earlier.after["status"].take();
+    }
+    *earlier = later;
 }
 
 /// The definition as it ends up: a roll-out would show its first step alone.

@@ -27,6 +27,8 @@ pub(crate) struct Change {
     pub gvk: Gvk,
     pub key: Key,
     pub sort: Sort,
+    /// Only its status would be written.
+    pub of_status: bool,
     /// As it is; null where it is not there.
     pub before: Value,
     /// As it would be; null where it would not be there.

@@ -187,3 +187,50 @@ fn edited_definition_and_template_are_looked_at_as_they_will_be() {
     assert!(said.out.contains("  ! HookRefused: sync: hooks/thing/sync.yaml:1:12: "), "{said:?}");
     assert_eq!(said.code, 2);
 }
+
+#[test]
+fn orphan_that_would_be_adopted_is_told_as_a_child() {
+    let lab = Lab::new("diff-adopted");
+    let hook = Hook::from_spec();
+    let definition = lab.definition().config_maps().sync(&hook);
+    let thing = lab.add_thing("t", json!({"children": [config_map("a", "2")]}));
+    let mut orphan = config_map("a", "1");
+    orphan["metadata"]["labels"] = json!({"controller-uid": thing["metadata"]["uid"]});
+    lab.create("v1", "configmaps", &orphan);
+    let said = diff(&lab, &definition, &[]);
+    let told = "  ~ ConfigMap a\n      ~ data.key: \"1\" -> \"2\"\n      + metadata.ownerReferences: [";
+    assert!(said.out.contains(told) && !said.out.contains('!'), "{said:?}");
+    assert_eq!(said.code, 1);
+    let seen = hook.calls_for("t");
+    assert_eq!(seen.last().unwrap().children("ConfigMap.v1"), ["a"], "the hook is shown it");
+    assert_eq!(lab.get(&lab.config_map("a"))["metadata"]["ownerReferences"], Value::Null);
+}
+
+#[test]
+fn decorators_are_told_by_what_they_do_to_their_targets() {
+    let lab = Lab::new("diff-decorator");
+    let hook = Hook::new(
+        |_| json!({"labels": {"tier": "gold"}, "status": {"seen": true}, "attachments": [config_map("a", "1")]}),
+    );
+    let definition = lab.decorator(lab.things()).sync(&hook);
+    lab.add_thing("t", json!({}));
+    let said = diff(&lab, &definition, &["things/t"]);
+    let expected = format!(
+        "\
+Thing {}/t
+  ~ Thing t
+      + metadata.labels: {{\"tier\":\"gold\"}}
+      + status: {{\"seen\":true}}
+  + ConfigMap a
+      + apiVersion: v1
+      + kind: ConfigMap
+      + metadata:
+      +   name: a
+      + data:
+      +   key: \"1\"
+1 of 1 parent changes; objects: 1 to create, 1 to change
+",
+        lab.namespace
+    );
+    assert_eq!((said.out, said.code), (expected, 1));
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::rolling::stage;
 use crate::support::hook::{Call, Hook, Reply, from_spec};
 use crate::support::lab::{Definition, Lab, synced};
 use crate::support::objects::{config_map, secret};
@@ -209,5 +210,72 @@ fn missing_right_is_named_on_the_parent() {
             named(lab, "watch", what);
             controller.terminate();
         });
+    }
+}
+
+/// Secrets that a hook is reached with are in a Role of their own.
+#[test]
+fn missing_right_to_a_secret_is_named_on_the_parent() {
+    let lab = Lab::new("denied-secret");
+    let hook = Hook::new(answer);
+    lab.create("v1", "secrets", &secret("auth", "word"));
+    let definition = definition(&lab, &hook);
+    let narrow = Narrow::new(lab, &definition, &RELATED);
+    let lab = &narrow.lab;
+    let role = lab.path("rbac.authorization.k8s.io/v1", "roles", &lab.namespace);
+    lab.merge(&role, json!({"rules": []}));
+    let _controller = lab.start(&[]);
+    lab.add_thing("t", json!({"children": []}));
+    let message = lab.wait_refused(&lab.thing("t"), "WaitingForAccess");
+    assert!(
+        message.contains("secrets \"auth\" is forbidden") && message.contains("cannot watch resource"),
+        "{message}"
+    );
+    assert_eq!(hook.count_of("sync"), 0);
+}
+
+#[test]
+fn printed_rights_are_enough_for_decorators_and_for_roll_outs() {
+    let lab = Lab::new("rights-decorator");
+    let hook = Hook::new(|call| match call.request["finalizing"] == true {
+        true => json!({"attachments": [], "finalized": true}),
+        false => {
+            json!({"labels": {"a": "b"}, "status": {"seen": true}, "attachments": [config_map("m", "1")]})
+        }
+    });
+    let decorator = lab.decorator(lab.things()).sync(&hook).finalize(&hook);
+    let narrow = Narrow::new(lab, &decorator, &[]);
+    let lab = &narrow.lab;
+    let controller = lab.start(&[]);
+    lab.add_thing("t", json!({}));
+    lab.wait(&lab.thing("t"), "it is decorated", |thing| thing["status"]["seen"] == true);
+    lab.wait(&lab.config_map("m"), "it is attached", |_| true);
+    lab.plane.delete(&lab.thing("t"));
+    lab.wait_gone(&lab.thing("t"));
+    controller.terminate();
+    assert_eq!(refused(lab), [""; 0]);
+
+    let lab = stage::lab("rights-rolling");
+    let hook = Hook::new(stage::answer);
+    let definition = lab.definition().child("v1", "configmaps", "RollingInPlace").sync(&hook);
+    let narrow = Narrow::new(lab, &definition, &[]);
+    let lab = &narrow.lab;
+    let controller = lab.start(&[]);
+    lab.add_thing("t", json!({"x": "1", "books": ["a", "b"]}));
+    lab.wait_synced(&lab.thing("t"));
+    lab.merge(&lab.thing("t"), json!({"spec": {"x": "2"}}));
+    for book in ["a", "b"] {
+        lab.wait(&lab.config_map(book), "its turn has come", |map| map["data"]["x"] == "2");
+    }
+    let revisions = lab.path("metacontroller.k8s.io/v1alpha1", "controllerrevisions", "");
+    lab.wait(&revisions, "the older revision is gone", |list| list["items"].as_array().unwrap().len() == 1);
+    controller.terminate();
+    assert_eq!(refused(lab), [""; 0]);
+    let used = narrow.used();
+    for verb in ["create", "patch", "delete"] {
+        assert!(
+            used.contains(&right(verb, "metacontroller.k8s.io", "controllerrevisions")),
+            "{verb}: {used:?}"
+        );
     }
 }

@@ -5,7 +5,7 @@ use crate::object::name::{Gvk, Key};
 use crate::plan::preview::Trouble;
 
 fn change(sort: Sort, kind: &str, before: Value, after: Value) -> Change {
-    Change { gvk: Gvk::new("v1", kind), key: Key::new("blog", "x"), sort, before, after }
+    Change { gvk: Gvk::new("v1", kind), key: Key::new("blog", "x"), sort, of_status: false, before, after }
 }
 
 fn outcome(changes: Vec<Change>, trouble: Option<Trouble>) -> Outcome {

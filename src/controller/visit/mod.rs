@@ -207,7 +207,10 @@ impl Visit<'_> {
 
     /// Asks the hook and acts on its answer. `None`: something has changed by it, so that it has to be asked once more.
     async fn round(&mut self, situation: &mut Situation, last: bool) -> Result<Option<Conclusion>, Error> {
-        let claimed = claim::families(self.room, &situation.parent, &situation.selector);
+        let mut claimed = claim::families(self.room, &situation.parent, &situation.selector);
+        if let Some(rehearsal) = self.rehearsal {
+            rehearsal.show_adopted(self.room, &situation.parent, &mut claimed);
+        }
         let mut answer = match self.answer(situation, &claimed).await? {
             Ok(answer) => answer,
             Err(conclusion) => return Ok(Some(conclusion)),

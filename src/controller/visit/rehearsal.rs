@@ -3,16 +3,18 @@
 //! It is the very visit that `run` makes, with a writer that only tries. Since its writes make nothing, the hook is asked
 //! once, and the status is tried only where no other write comes before it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
 use crate::cluster::kind::Origin as Visitor;
+use crate::cluster::object::Object;
 use crate::cluster::trial::{Trial, Tried};
 use crate::cluster::write::Writer;
 use crate::config::spec::Role;
 use crate::controller::memory::Memory;
 use crate::controller::room::Room;
+use crate::controller::visit::claim::Claimed;
 use crate::controller::visit::{Ended, Visit};
 use crate::hook::wire::answer::{Answer, DesiredChild};
 use crate::hook::wire::{Call, Failure};
@@ -44,6 +46,20 @@ impl Rehearsal {
     pub(super) fn hear(&self, call: Call, body: Bytes, answer: &Result<Answer, Failure>) {
         let children = answer.as_ref().ok().map(|answer| answer.children.clone());
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(Asked { call, body, children });
+    }
+
+    /// Counts those among the children that would have been adopted: they are nobody's still.
+    pub(super) fn show_adopted(&self, room: &Room, parent: &Object, claimed: &mut Claimed) {
+        for (gvk, text) in self.trial.patched() {
+            let Ok(object) = Object::read(&text, ("", ""), &room.cluster.managers) else { continue };
+            let ours = object.controller.as_ref().is_some_and(|owner| owner.uid == parent.uid);
+            let family = claimed.families.iter_mut().find(|family| family.resource.gvk == gvk);
+            if let Some(family) = family.filter(|_| ours)
+                && family.members.iter().all(|member| member.key != object.key)
+            {
+                family.members.push(Arc::new(object));
+            }
+        }
     }
 }
 

@@ -5,5 +5,5 @@ mod finalizing;
 mod kept;
 mod killed;
 mod ready;
-mod stage;
+pub mod stage;
 mod steps;
