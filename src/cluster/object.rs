@@ -21,6 +21,13 @@ pub(crate) struct Managers {
     pub status: String,
 }
 
+impl Managers {
+    /// Under what names Metacontroller wrote by plain updates: that of its binary, or that which it shares with us.
+    pub(crate) fn updaters(&self) -> [&str; 2] {
+        ["metacontroller", &self.objects]
+    }
+}
+
 /// The owner with `controller: true`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Controller {
@@ -236,10 +243,10 @@ impl Object {
                 Some("status") if manager == managers.status && applied => {
                     self.owned_status = Some(shared(fields.get()));
                 }
-                None | Some("") if manager == managers.objects => {
+                None | Some("") if managers.updaters().contains(&&*manager) && !applied => {
                     self.updated.object |= is_more_than_bookkeeping(fields.get());
                 }
-                Some("status") if manager == managers.objects => self.updated.status = true,
+                Some("status") if managers.updaters().contains(&&*manager) => self.updated.status = true,
                 _ => {}
             }
         }

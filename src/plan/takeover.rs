@@ -14,23 +14,36 @@ pub(crate) fn is_due(body: &str, owned: Option<&str>, updated: bool) -> bool {
     owned.is_none() || updated || body.contains(LAST_APPLIED[0])
 }
 
-/// The JSON patch that makes `manager` the owner of what it is about to apply.
+/// The JSON patch that makes `manager` the owner of what it is about to apply. `updaters` are the names of
+/// Metacontroller's plain updates.
 ///
 /// `live` is the whole object, `managedFields` included. The patch holds its resource version and is refused if the
 /// object has changed meanwhile. `None` when there is nothing to take.
-pub(crate) fn patch(live: &Value, wanted: &Map<String, Value>, manager: &str) -> Option<Value> {
+pub(crate) fn patch(
+    live: &Value,
+    wanted: &Map<String, Value>,
+    manager: &str,
+    updaters: &[&str],
+) -> Option<Value> {
     let record = last_applied(live.get("metadata")?);
     let wishes: Vec<&Map<String, Value>> = [Some(wanted), record.as_ref()].into_iter().flatten().collect();
-    patch_for(&wishes, live, wanted, manager)
+    patch_for(&wishes, live, wanted, (manager, updaters))
 }
 
-/// The JSON patch that makes `applier` the owner of the whole status that `updater` has written by plain updates: a hook
+/// The JSON patch that makes `applier` the owner of the whole status that `updaters` have written by plain updates: a hook
 /// states a status as a whole, so what its next answer lacks is to go. `None` when there is nothing to take.
-pub(crate) fn status_patch(live: &Value, api_version: &str, updater: &str, applier: &str) -> Option<Value> {
+pub(crate) fn status_patch(
+    live: &Value,
+    api_version: &str,
+    updaters: &[&str],
+    applier: &str,
+) -> Option<Value> {
     let metadata = live.get("metadata")?;
     let entries = metadata.get("managedFields").and_then(Value::as_array)?;
     let is_status = |entry: &Value| entry["subresource"] == "status" && entry["apiVersion"] == api_version;
-    let updated = |entry: &Value| entry["manager"] == updater && entry["operation"] == "Update";
+    let updated = |entry: &Value| {
+        entry["operation"] == "Update" && updaters.iter().any(|updater| entry["manager"] == *updater)
+    };
     let applied = |entry: &Value| entry["manager"] == applier && entry["operation"] == "Apply";
     let (taken, mut rest): (Vec<&Value>, Vec<&Value>) =
         entries.iter().partition(|entry| is_status(entry) && (updated(entry) || applied(entry)));
@@ -66,18 +79,18 @@ pub(crate) fn evict(live: &Value, wanted: &Map<String, Value>, field: &str, mana
         pointer = parent.to_string();
     }
     let states = Value::Object(wanted.clone()).pointer(&format!("/{}", path.replace('.', "/")))?.is_array();
-    patch_for(&[whole.as_object().filter(|_| states)?], live, wanted, manager)
+    patch_for(&[whole.as_object().filter(|_| states)?], live, wanted, (manager, &[manager]))
 }
 
 fn patch_for(
     wishes: &[&Map<String, Value>],
     live: &Value,
     wanted: &Map<String, Value>,
-    manager: &str,
+    (manager, updaters): (&str, &[&str]),
 ) -> Option<Value> {
     let metadata = live.get("metadata")?;
     let entries = metadata.get("managedFields").and_then(Value::as_array)?;
-    let taker = Taker { manager, version: wanted.get("apiVersion")? };
+    let taker = Taker { manager, updaters, version: wanted.get("apiVersion")? };
     let (managers, taken) = share_out(entries, wishes, taker);
     let mut patch = vec![json!({
         "op": "replace", "path": "/metadata/resourceVersion", "value": metadata.get("resourceVersion")?,
@@ -106,6 +119,7 @@ fn annotation_pointer() -> String {
 #[derive(Clone, Copy)]
 struct Taker<'a> {
     manager: &'a str,
+    updaters: &'a [&'a str],
     version: &'a Value,
 }
 
@@ -126,7 +140,7 @@ fn share_out(entries: &[Value], wishes: &[&Map<String, Value>], taker: Taker) ->
                 let mut share = Map::new();
                 wishes.iter().for_each(|wish| join(&mut share, &common(fields, wish)));
                 // What Metacontroller owned under our name and never wanted are the server's defaults: nobody's.
-                let nobodys = entry["manager"] == taker.manager;
+                let nobodys = taker.updaters.iter().any(|updater| entry["manager"] == *updater);
                 taken |= nobodys || !share.is_empty();
                 if ours.get("time").is_none() {
                     ours["time"] = entry["time"].clone();
@@ -330,8 +344,13 @@ mod tests {
 
     #[test]
     fn what_metacontroller_wanted_becomes_ours_and_its_annotation_goes() {
-        let patch =
-            patch(&left_by_metacontroller(), &wanted(json!({ "kept": "1" })), "metacontroller").unwrap();
+        let patch = patch(
+            &left_by_metacontroller(),
+            &wanted(json!({ "kept": "1" })),
+            "metacontroller",
+            &["metacontroller"],
+        )
+        .unwrap();
         assert_eq!(
             patch,
             json!([
@@ -362,7 +381,7 @@ mod tests {
     fn after_the_takeover_what_metacontroller_wanted_and_we_do_not_is_seen_as_dropped() {
         let live = left_by_metacontroller();
         let wanted = wanted(json!({ "kept": "1" }));
-        let patch = patch(&live, &wanted, "metacontroller").unwrap();
+        let patch = patch(&live, &wanted, "metacontroller", &["metacontroller"]).unwrap();
         let record = &patch[1]["value"][1]["fieldsV1"];
         let mut live = live;
         live["metadata"]["ownerReferences"] = json!([{ "uid": "p" }]);
@@ -377,7 +396,7 @@ mod tests {
         let mut live = left_by_metacontroller();
         live["metadata"].as_object_mut().unwrap().remove("annotations");
         live["metadata"]["managedFields"][0]["manager"] = json!("kubectl-create");
-        let patch = patch(&live, &wanted(json!({ "kept": "5", "new": "6" })), "ours").unwrap();
+        let patch = patch(&live, &wanted(json!({ "kept": "5", "new": "6" })), "ours", &["ours"]).unwrap();
         assert_eq!(patch.as_array().unwrap().len(), 2);
         let entries = &patch[1]["value"];
         assert_eq!(
@@ -414,7 +433,8 @@ mod tests {
         old["apiVersion"] = json!("v1beta1");
         entries.extend([scale, old]);
         let others: Vec<Value> = entries[1..].to_vec();
-        let patch = patch(&live, &wanted(json!({ "kept": "1" })), "metacontroller").unwrap();
+        let patch =
+            patch(&live, &wanted(json!({ "kept": "1" })), "metacontroller", &["metacontroller"]).unwrap();
         assert_eq!(patch[1]["value"].as_array().unwrap()[..3], others[..]);
     }
 
@@ -452,16 +472,17 @@ mod tests {
         let mut live = left_by_metacontroller();
         live["metadata"]["managedFields"] = json!([]);
         live["metadata"].as_object_mut().unwrap().remove("annotations");
-        assert_eq!(patch(&live, &wanted(json!({})), "metacontroller"), None);
+        assert_eq!(patch(&live, &wanted(json!({})), "metacontroller", &["metacontroller"]), None);
         live["metadata"].as_object_mut().unwrap().remove("managedFields");
-        assert_eq!(patch(&live, &wanted(json!({})), "metacontroller"), None);
+        assert_eq!(patch(&live, &wanted(json!({})), "metacontroller", &["metacontroller"]), None);
     }
 
     #[test]
     fn annotation_that_does_not_read_goes_too() {
         let mut live = left_by_metacontroller();
         live["metadata"]["annotations"][LAST_APPLIED[0]] = json!("{");
-        let patch = patch(&live, &wanted(json!({ "kept": "1" })), "metacontroller").unwrap();
+        let patch =
+            patch(&live, &wanted(json!({ "kept": "1" })), "metacontroller", &["metacontroller"]).unwrap();
         assert_eq!(patch.as_array().unwrap().len(), 3);
         assert_eq!(patch[1]["value"][1]["fieldsV1"]["f:data"], json!({ ".": {}, "f:kept": {} }));
     }
@@ -475,7 +496,8 @@ mod tests {
             "fieldsType": "FieldsV1", "fieldsV1": { "f:data": { "f:kept": {}, "f:dropped": {} } },
         });
         live["metadata"]["managedFields"].as_array_mut().unwrap().push(applied);
-        let patch = patch(&live, &wanted(json!({ "kept": "1" })), "metacontroller").unwrap();
+        let patch =
+            patch(&live, &wanted(json!({ "kept": "1" })), "metacontroller", &["metacontroller"]).unwrap();
         let managers = patch[1]["value"].as_array().unwrap();
         let updates: Vec<&Value> = managers.iter().filter(|entry| entry["operation"] == "Update").collect();
         assert_eq!(updates.len(), 1, "{patch}");
@@ -497,11 +519,11 @@ mod tests {
         let ours = entry("ours", "Apply", json!({ "f:phase": {}, "f:new": {} }));
         let live =
             |entries: &[&Value]| json!({"metadata": {"resourceVersion": "7", "managedFields": entries}});
-        let patch = |live: &Value| status_patch(live, "v1", "metacontroller", "ours");
+        let patch = |live: &Value| status_patch(live, "v1", &["metacontroller"], "ours");
         let joined = entry("ours", "Apply", json!({ "f:old": {}, "f:phase": {}, "f:new": {} }));
         assert_eq!(patch(&live(&[&theirs, &others, &ours])).unwrap()[1]["value"], json!([others, joined]));
         assert_eq!(patch(&live(&[&others, &ours])), None);
-        assert_eq!(status_patch(&live(&[&theirs]), "v2", "metacontroller", "ours"), None);
+        assert_eq!(status_patch(&live(&[&theirs]), "v2", &["metacontroller"], "ours"), None);
     }
 
     #[test]

@@ -69,15 +69,17 @@ struct Given {
     before: BTreeMap<String, (Value, Value)>,
 }
 
-/// A parent with everything that the peer makes for it, by these strategies in turn.
-fn given(subject: &str, strategies: &[Strategy]) -> Given {
+const USUAL: &str = "metacontroller";
+
+/// A parent with everything that the peer makes for it, by these strategies in turn, applying under this name.
+fn given(subject: &str, strategies: &[Strategy], applier: &'static str) -> Given {
     let lab = Lab::new(subject);
     let hook = Hook::from_spec();
     let children: Vec<Value> = kinds().into_iter().map(|(_, _, first, _)| first).collect();
     let status = json!({"kept": 1, "dropped": {"deep": 1}});
     let parent = lab.add_thing("t", json!({"children": children, "status": status}));
     for strategy in strategies {
-        peer_syncs(&lab, *strategy, &parent);
+        peer_syncs(&Peer { applier, ..Peer::of(&lab, *strategy, &parent) }, &parent);
     }
     let peer = Peer::of(&lab, strategies[0], &parent);
     peer.finalizer(&lab.thing("t"), &format!("metacontroller.io/compositecontroller-{}", lab.namespace));
@@ -89,8 +91,7 @@ fn given(subject: &str, strategies: &[Strategy]) -> Given {
 }
 
 /// What the peer does at a visit of the parent, child by child.
-fn peer_syncs(lab: &Lab, strategy: Strategy, parent: &Value) -> Vec<&'static str> {
-    let peer = Peer::of(lab, strategy, parent);
+fn peer_syncs(peer: &Peer, parent: &Value) -> Vec<&'static str> {
     let children = kinds().into_iter();
     children.map(|(plural, method, first, _)| peer.child(plural, method, &labelled(first, parent))).collect()
 }
@@ -134,15 +135,16 @@ impl Given {
     }
 }
 
-fn is_taken_over(subject: &str, strategies: &[Strategy]) {
-    let given = given(subject, strategies);
+fn is_taken_over(subject: &str, strategies: &[Strategy], applier: &'static str) {
+    let given = given(subject, strategies, applier);
     let lab = &given.lab;
-    let controller = lab.run(&definition(lab, &given.hook));
+    lab.write_definitions(&[&definition(lab, &given.hook)]);
+    let controller = lab.start(&["--field-manager", applier]);
     given.settles();
     given.nothing_was_disturbed();
     controller.kill();
     let (writes, calls) = (lab.writes(), given.hook.count());
-    let _controller = lab.start(&[]);
+    let _controller = lab.start(&["--field-manager", applier]);
     lab.wait_until("the hook is asked", || given.hook.count() > calls);
     lab.wait_quiet(&given.hook, SILENCE);
     assert_eq!(lab.writes(), writes, "a second start has nothing to take over");
@@ -160,17 +162,22 @@ fn is_taken_over(subject: &str, strategies: &[Strategy]) {
 
 #[test]
 fn cluster_of_dynamic_apply_is_taken_over() {
-    is_taken_over("fromdynamic", &[Strategy::DynamicApply]);
+    is_taken_over("fromdynamic", &[Strategy::DynamicApply], USUAL);
 }
 
 #[test]
 fn cluster_of_server_side_apply_is_taken_over() {
-    is_taken_over("fromapply", &[Strategy::ServerSideApply]);
+    is_taken_over("fromapply", &[Strategy::ServerSideApply], USUAL);
 }
 
 #[test]
 fn cluster_of_one_strategy_after_the_other_is_taken_over() {
-    is_taken_over("fromboth", &[Strategy::DynamicApply, Strategy::ServerSideApply]);
+    is_taken_over("fromboth", &[Strategy::DynamicApply, Strategy::ServerSideApply], USUAL);
+}
+
+#[test]
+fn cluster_applied_under_another_name_is_taken_over_under_it() {
+    is_taken_over("fromnamed", &[Strategy::DynamicApply, Strategy::ServerSideApply], "mine");
 }
 
 #[test]
@@ -185,7 +192,7 @@ fn cluster_goes_back_to_dynamic_apply_and_comes_again() {
 }
 
 fn goes_back(subject: &str, strategy: Strategy, expected: [&str; 3]) {
-    let given = given(subject, &[strategy]);
+    let given = given(subject, &[strategy], USUAL);
     let lab = &given.lab;
     let controller = lab.run(&definition(lab, &given.hook));
     given.settles();
@@ -202,12 +209,12 @@ fn goes_back(subject: &str, strategy: Strategy, expected: [&str; 3]) {
         let owners = json!([Peer::of(lab, strategy, &given.parent).owner]);
         assert_eq!(child["metadata"]["ownerReferences"], owners);
     }
-    assert_eq!(peer_syncs(lab, strategy, &given.parent), expected);
+    assert_eq!(peer_syncs(&Peer::of(lab, strategy, &given.parent), &given.parent), expected);
     let mut now = identities(lab);
     let mut before = given.before.clone();
     if expected[2] == "DELETE" {
         // It writes a StatefulSet each time, since the server adds to the claims' templates.
-        assert_eq!(peer_syncs(lab, strategy, &given.parent), ["PUT", "", "POST"]);
+        assert_eq!(peer_syncs(&Peer::of(lab, strategy, &given.parent), &given.parent), ["PUT", "", "POST"]);
         now.remove("configmaps m");
         before.remove("configmaps m");
     }

@@ -210,7 +210,7 @@ async fn take_over(room: &Room, writer: &Writer<'_>, parent: &Object) -> Result<
     let live: Value = serde_json::from_str(&live)?;
     let managers = &room.cluster.managers;
     let api_version = resource.gvk.api_version();
-    match takeover::status_patch(&live, &api_version, &managers.objects, &managers.status) {
+    match takeover::status_patch(&live, &api_version, &managers.updaters(), &managers.status) {
         Some(patch) => writer.json_patch(&room.parents, resource, &parent.key, &patch).await,
         None => Ok(()),
     }

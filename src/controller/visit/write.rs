@@ -194,7 +194,8 @@ impl Visit<'_> {
     async fn take_over(&self, kind: &Kind, resource: &Resource, wanted: &Wanted) -> Result<(), Error> {
         let Some(live) = self.writer.read_text(resource, &wanted.key).await? else { return Ok(()) };
         let live: Value = serde_json::from_str(&live)?;
-        match takeover::patch(&live, &wanted.body, &self.room.cluster.managers.objects) {
+        let managers = &self.room.cluster.managers;
+        match takeover::patch(&live, &wanted.body, &managers.objects, &managers.updaters()) {
             Some(patch) => self.writer.json_patch(kind, resource, &wanted.key, &patch).await,
             None => Ok(()),
         }

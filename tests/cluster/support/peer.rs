@@ -31,6 +31,8 @@ pub enum Strategy {
 pub struct Peer<'a> {
     pub lab: &'a Lab,
     pub strategy: Strategy,
+    /// `--apply-strategy-ssa-field-manager`; what it writes by updates bears the name of its binary.
+    pub applier: &'static str,
     /// What its children refer to.
     pub owner: Value,
 }
@@ -41,7 +43,7 @@ impl<'a> Peer<'a> {
             "apiVersion": parent["apiVersion"], "kind": parent["kind"], "name": parent["metadata"]["name"],
             "uid": parent["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
         });
-        Peer { lab, strategy, owner }
+        Peer { lab, strategy, applier: "metacontroller", owner }
     }
 
     /// Brings one child to what is wanted by a rule's method. Tells what it did: the verb, or nothing.
@@ -87,7 +89,7 @@ impl<'a> Peer<'a> {
     fn apply(&self, path: &str, method: &str, wanted: &Value, live: Option<Value>) -> &'static str {
         let mut new = wanted.clone();
         new["metadata"]["ownerReferences"] = json!([self.owner]);
-        let applied = format!("{path}?{MANAGER}&force=true");
+        let applied = format!("{path}?fieldManager={}&force=true", self.applier);
         match (live, method) {
             (Some(_), "OnDelete") => "",
             (Some(live), "Recreate") => {
