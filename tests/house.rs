@@ -1,6 +1,6 @@
 //! The house keeps its shape: a room imports only from floors below its own, and some names stay in their rooms.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -129,4 +129,50 @@ fn pure_rooms_read_no_clock_and_nothing_outside() {
         }
     }
     assert!(wrong.is_empty(), "pure rooms that are not: {wrong:#?}");
+}
+
+/// The names of all tests in the sources of the program and of its tests.
+fn tests() -> BTreeSet<String> {
+    let mut files = Vec::new();
+    for folder in ["src", "tests"] {
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut files);
+    }
+    let mut found = BTreeSet::new();
+    for path in files {
+        let text = fs::read_to_string(&path).expect("a source file");
+        let mut marked = false;
+        for line in text.lines().map(str::trim) {
+            let name =
+                line.split_once("fn ").and_then(|(_, rest)| rest.split_once('(')).map(|(name, _)| name);
+            match name {
+                Some(name) if marked => drop(found.insert(name.to_owned())),
+                _ => {}
+            }
+            marked = line.starts_with("#[test")
+                || line.starts_with("#[tokio::test")
+                || (marked && line.starts_with("#["));
+        }
+    }
+    found
+}
+
+#[test]
+fn comparison_with_metacontroller_names_tests_that_exist() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("METACONTROLLER.md"));
+    let page = page.expect("the comparison is there");
+    let tests = tests();
+    let (mut rows, mut wrong) = (0, Vec::new());
+    for line in page.lines().filter(|line| line.starts_with('|') && !line.starts_with("| ---")) {
+        let cell = line.trim_end_matches('|').rsplit('|').next().unwrap_or_default().trim();
+        if cell == "tests" {
+            continue;
+        }
+        rows += 1;
+        let names: Vec<&str> = cell.split(", ").map(|name| name.trim_matches('`')).collect();
+        wrong.extend(
+            names.into_iter().filter(|name| !tests.contains(*name)).map(|name| format!("{name} in {line}")),
+        );
+    }
+    assert!(wrong.is_empty(), "no such test: {wrong:#?}");
+    assert!(rows > 50, "the tables are read: {rows} rows");
 }
