@@ -28,6 +28,7 @@ mod plain;
 #[path = "../protocol/mod.rs"]
 mod protocol;
 mod proxies;
+mod queries;
 mod record;
 mod related;
 mod remote;

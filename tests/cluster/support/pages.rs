@@ -105,7 +105,7 @@ impl Scrape {
     }
 
     /// The family that a sample belongs to.
-    fn family(&self, sample: &str) -> Option<&str> {
+    pub fn family(&self, sample: &str) -> Option<&str> {
         let name = sample.split('{').next().unwrap_or_default();
         let suffixes = ["", "_bucket", "_sum", "_count"].into_iter();
         suffixes
