@@ -51,13 +51,15 @@ fn context() -> Context {
     for name in ["parent", "finalizing", "now"] {
         context.set(name, request[name].clone());
     }
-    context.set_family("children", grouped(request["children"].as_array().expect("children")));
+    for name in ["children", "related"] {
+        context.set_family(name, grouped(request[name].as_array().expect("a list of objects")));
+    }
     context
 }
 
 fn grouped(children: &[Json]) -> BTreeMap<String, BTreeMap<String, Json>> {
     let mut groups: BTreeMap<String, BTreeMap<String, Json>> =
-        BTreeMap::from([("Secret.v1".into(), BTreeMap::new())]);
+        ["Secret.v1", "Service.v1"].map(|kind| (kind.to_string(), BTreeMap::new())).into();
     for child in children {
         let text = |value: &Json| value.as_str().expect("text").to_string();
         let key = Gvk::new(&text(&child["apiVersion"]), &text(&child["kind"])).grouping_key();
