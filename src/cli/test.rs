@@ -133,6 +133,9 @@ fn print_text(results: &Results) {
     for outcome in &results.outcomes {
         match &outcome.verdict {
             Verdict::Passed => {}
+            Verdict::Accepted(file) if is_error(file) => {
+                println!("wrote {}: what it expects now is an error", file.display());
+            }
             Verdict::Accepted(file) => println!("wrote {}", file.display()),
             Verdict::Failed(lines) => {
                 let failed = paint::on_stdout(Colour::Bad, "FAILED");
@@ -145,6 +148,10 @@ fn print_text(results: &Results) {
     if let Some(coverage) = &results.coverage {
         print_coverage(coverage);
     }
+}
+
+fn is_error(file: &Path) -> bool {
+    file.to_string_lossy().ends_with(".error.txt")
 }
 
 fn print_coverage(coverage: &Coverage) {

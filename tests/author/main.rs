@@ -6,6 +6,7 @@ mod manual;
 mod new;
 mod properties;
 mod render;
+mod website;
 
 use std::fs;
 use std::path::Path;

@@ -90,7 +90,7 @@ impl<'a> Judge<'a> {
             Err(refusal) if refusal.reason == Reason::Fault && refusal.problem.on_purpose => {
                 return Ok(Answered::OnPurpose);
             }
-            Err(refusal) => return Err(found(refusal.problem)),
+            Err(refusal) => return Err(found(self.with_schema(parent, refusal.problem))),
         };
         let again = ask().map(|response| response.into_value()).unwrap_or_default();
         if let Some(first) = differences(&answer, &again).first() {
@@ -102,6 +102,19 @@ impl<'a> Judge<'a> {
             }
         }
         Ok(Answered::Well(answer))
+    }
+
+    /// Says of a field that is absent that no parent can have it, where that is so.
+    fn with_schema(&self, parent: &Value, problem: Problem) -> Problem {
+        let path = problem.message.strip_prefix("`parent.").and_then(|rest| rest.strip_suffix("` is absent"));
+        let path = path.unwrap_or_default().to_string();
+        let steps: Vec<&str> = path.split('.').collect();
+        let is_plain = steps.iter().all(|step| step.chars().all(char::is_alphanumeric) && !step.is_empty());
+        let is_known = self.kind_of(parent).is_none_or(|kind| kind.has(&steps));
+        if !is_plain || is_known || steps[0] == "metadata" {
+            return problem;
+        }
+        problem.found(format!("`{path}` is not in the schema of `crd.yaml`: no parent can have it"))
     }
 
     /// Why a cluster would not take a child.
