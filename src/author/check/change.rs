@@ -49,7 +49,7 @@ impl Check {
     }
 
     /// The answer to a request that was made up, where there is one.
-    fn asked_again(&self, request: &Request) -> Option<Answer> {
+    pub(super) fn asked_again(&self, request: &Request) -> Option<Answer> {
         let answered = self.shelf.answer(&request.hook, &request.call, &request.body, case::usually_given());
         answered.ok()?.into_answer().ok()
     }

@@ -10,11 +10,9 @@ use crate::author::check::requests::{Request, gvk};
 use crate::config::spec::UpdateMethod;
 use crate::hook::wire::answer::{Answer, DesiredChild};
 use crate::object::name::Gvk;
+use crate::plan::desired::OWNERSHIP;
 use crate::problem::{Place, Problem};
 use crate::schema::{Misfit, Whole};
-
-/// Says of a child that it is somebody else's object.
-const OWNERSHIP: &str = "syncwright.io/ownership";
 
 impl Check {
     pub(super) fn children(&mut self, request: &Request, answer: &Answer) {

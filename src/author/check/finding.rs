@@ -51,6 +51,7 @@ pub(crate) enum Rule {
     NullField,
     QuotedNumber,
     BadName,
+    LongName,
     BadLabel,
     BadReference,
     BadNamespace,
@@ -65,7 +66,7 @@ pub(crate) enum Rule {
 /// A rule's name, level, and what it is about.
 type About = (Rule, &'static str, Level, &'static str);
 
-const ABOUT: [About; 28] = [
+const ABOUT: [About; 29] = [
     (Rule::Syntax, "syntax", Level::Error, "A file is neither YAML nor Jinja that can be read"),
     (Rule::Definition, "definition", Level::Error, "A controller's definition is not valid"),
     (Rule::Crd, "crd", Level::Error, "A CustomResourceDefinition lacks what a parent's kind needs"),
@@ -90,6 +91,7 @@ const ABOUT: [About; 28] = [
     (Rule::NullField, "null-field", Level::Warning, "A field is null and will be left out"),
     (Rule::QuotedNumber, "quoted-number", Level::Error, "A number in quotes is taken for a name"),
     (Rule::BadName, "bad-name", Level::Error, "A name is too long or has characters that are not allowed"),
+    (Rule::LongName, "long-name", Level::Warning, "A name is too long where the parent's name is long"),
     (Rule::BadLabel, "bad-label", Level::Error, "A label or annotation is not allowed"),
     (Rule::BadReference, "bad-reference", Level::Error, "A name refers to nothing in the same object"),
     (

@@ -10,6 +10,7 @@ mod definitions;
 mod examples;
 pub(crate) mod finding;
 mod likeness;
+mod long_name;
 mod look;
 pub(in crate::author) mod names;
 mod ownership;
@@ -148,6 +149,7 @@ impl Check {
                 self.status(request, &answer);
                 self.traps(request, &answer);
                 self.changes(request, &answer);
+                self.long_name(request, &answer);
             }
         }
         self.definitions();
