@@ -92,6 +92,8 @@ pub(crate) struct Kind {
     pub plural: String,
     /// The one object that is looked at; all others are neither read nor known.
     pub only: Option<Key>,
+    /// The namespaces outside of which nothing is read or known; everything is where there are none.
+    pub namespaces: Vec<String>,
     managers: Managers,
     store: Mutex<Store>,
     state: watch::Sender<State>,
@@ -131,6 +133,7 @@ pub(super) struct Subject {
     pub api_version: String,
     pub plural: String,
     pub only: Option<Key>,
+    pub namespaces: Vec<String>,
 }
 
 /// All that is under watch.
@@ -170,6 +173,7 @@ impl Kind {
             api_version: subject.api_version,
             plural: subject.plural,
             only: subject.only,
+            namespaces: subject.namespaces,
             managers: managers.clone(),
             store: Mutex::default(),
             state: watch::Sender::new(State::Starting),
@@ -194,10 +198,10 @@ impl Kind {
         Use { kind: self.clone(), number }
     }
 
-    /// The URI that lists or watches what is looked at.
-    pub(super) fn list_uri(&self, resource: &Resource, query: &str) -> String {
+    /// The URI that lists or watches what is looked at in a namespace, or (empty) everywhere.
+    pub(super) fn list_uri(&self, resource: &Resource, namespace: &str, query: &str) -> String {
         let Some(Key { namespace, name }) = &self.only else {
-            return format!("{}?{query}", resource.path("", None));
+            return format!("{}?{query}", resource.path(&in_percent(namespace), None));
         };
         let path = resource.path(&in_percent(namespace), None);
         // In this form a right to one object by its name is also a right to list and watch it.
@@ -338,8 +342,8 @@ impl Kind {
         self.tell(change.into_iter(), None);
     }
 
-    pub(super) fn relisted(&self, list: Vec<Object>, version: &Version) {
-        let changes = self.store().relisted(list, version);
+    pub(super) fn relisted(&self, list: Vec<Object>, namespace: &str, version: &Version) {
+        let changes = self.store().relisted(list, namespace, version);
         self.tell(changes.into_iter(), None);
     }
 
@@ -424,8 +428,9 @@ mod tests {
         };
         let managers = Managers { objects: "us".into(), status: "us-status".into() };
         let uri = |only: Option<Key>| {
-            let subject = Subject { api_version: "v1".into(), plural: "secrets".into(), only };
-            Kind::new(subject, &managers).list_uri(&secrets, "watch=1")
+            let (api_version, plural) = ("v1".into(), "secrets".into());
+            let subject = Subject { api_version, plural, only, namespaces: Vec::new() };
+            Kind::new(subject, &managers).list_uri(&secrets, "", "watch=1")
         };
         assert_eq!(uri(None), "/api/v1/secrets?watch=1");
         assert_eq!(

@@ -52,6 +52,9 @@ pub(crate) struct Cluster {
     limiter: Arc<Limiter>,
     /// How many events may tell of one object.
     event_rate: Rate,
+    /// Where kinds are watched; everywhere when there are none.
+    namespaces: Vec<String>,
+    reads_definitions: bool,
     watch_idle: Duration,
     /// The API server's address, as metrics have it.
     host: String,
@@ -67,6 +70,10 @@ pub(crate) struct Manners {
     pub request_rate: Option<Rate>,
     /// The pace of the events of each object.
     pub event_rate: Rate,
+    /// The namespaces outside of which nothing is looked at; none for the whole cluster.
+    pub namespaces: Vec<String>,
+    /// Whether definitions are read from the cluster, where they have no namespace.
+    pub reads_definitions: bool,
 }
 
 impl Manners {
@@ -78,6 +85,8 @@ impl Manners {
             gate: Gate::open(),
             request_rate: None,
             event_rate: Rate { per_second: 1.0, burst: 25 },
+            namespaces: Vec::new(),
+            reads_definitions: true,
         }
     }
 }
@@ -108,7 +117,8 @@ impl Cluster {
         config.default_retry = false;
         let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
         let namespace = config.default_namespace.clone();
-        let Manners { managers, watch_idle, gate, request_rate, event_rate } = manners;
+        let Manners { managers, watch_idle, gate, request_rate, event_rate, namespaces, reads_definitions } =
+            manners;
         Ok(Arc::new(Cluster {
             managers,
             kinds: Kinds::default(),
@@ -119,6 +129,8 @@ impl Cluster {
             places: Semaphore::new(PLACES),
             limiter: Limiter::new(request_rate),
             event_rate,
+            namespaces,
+            reads_definitions,
             watch_idle,
             host,
         }))
@@ -132,8 +144,29 @@ impl Cluster {
         interest: Interest,
         listener: impl Fn(&Change, Option<&Origin>) + Send + Sync + 'static,
     ) -> Use {
-        let subject = Subject { api_version: api_version.into(), plural: plural.into(), only: None };
+        let namespaces = self.namespaces.clone();
+        let subject =
+            Subject { api_version: api_version.into(), plural: plural.into(), only: None, namespaces };
         self.hold(subject, interest, Arc::new(listener))
+    }
+
+    /// Holds a kind of definitions under watch, in the whole cluster. Nothing is known of it where they are not read.
+    pub(crate) fn watch_definitions(
+        &self,
+        api_version: &str,
+        plural: &str,
+        listener: impl Fn(&Change, Option<&Origin>) + Send + Sync + 'static,
+    ) -> Use {
+        let namespaces = Vec::new();
+        let subject =
+            Subject { api_version: api_version.into(), plural: plural.into(), only: None, namespaces };
+        if self.reads_definitions {
+            return self.hold(subject, Interest::All, Arc::new(listener));
+        }
+        let listener: Listener = Arc::new(listener);
+        self.kinds.hold(subject, &self.managers, (Interest::All, listener), |_| {
+            tokio::spawn(async {}).abort_handle()
+        })
     }
 
     /// The same for one object, whether it is there or not. Nothing else of its kind is read.
@@ -145,7 +178,8 @@ impl Cluster {
         listener: impl Fn(&Change, Option<&Origin>) + Send + Sync + 'static,
     ) -> Use {
         let only = Some(key.clone());
-        let subject = Subject { api_version: api_version.into(), plural: plural.into(), only };
+        let namespaces = Vec::new();
+        let subject = Subject { api_version: api_version.into(), plural: plural.into(), only, namespaces };
         self.hold(subject, Interest::All, Arc::new(listener))
     }
 

@@ -32,14 +32,16 @@ pub(crate) struct Store {
     objects: HashMap<Key, Arc<Object>>,
     by_controller: HashMap<Box<str>, BTreeSet<Key>>,
     without_controller: BTreeMap<String, BTreeSet<Key>>,
-    /// Uids that a delete of ours removed before the watch said so. A uid never comes back.
-    removed: HashSet<Box<str>>,
+    /// Uids that a delete of ours removed before the watch said so, with their namespaces. A uid never comes back.
+    removed: HashMap<Box<str>, String>,
     /// Writes under way, with the events that wait for their answers.
     writing: HashMap<Key, Writing>,
     /// Versions that our own writes made and the watch has not told yet.
     echoes: HashMap<Key, Vec<Version>>,
-    /// The newest version that the watch or a list has told.
-    told: u64,
+    /// The newest version that a watch or a list has told: of each namespace where each has a watch of its own, else of all.
+    told: HashMap<String, u64>,
+    /// Whether each namespace has a watch of its own.
+    by_namespace: bool,
     /// The JSON that is kept, all objects together.
     bytes: usize,
 }
@@ -84,7 +86,8 @@ impl Store {
     /// Takes in what the watch said. `None`: nothing new.
     pub(crate) fn watched(&mut self, event: Event) -> Option<Change> {
         let (Event::Put(Object { key, version, .. }) | Event::Gone(Object { key, version, .. })) = &event;
-        self.told = self.told.max(version.number());
+        let told = self.told(&key.namespace);
+        *told = (*told).max(version.number());
         if let Some(writing) = self.writing.get_mut(key) {
             writing.waiting.push(event);
             return None;
@@ -100,8 +103,18 @@ impl Store {
         if !same || self.writing.contains_key(key) || !self.is_echo(key, version) {
             return false;
         }
-        self.told = self.told.max(version.number());
+        let told = self.told(&key.namespace);
+        *told = (*told).max(version.number());
         true
+    }
+
+    /// The newest version that was told of this namespace.
+    fn told(&mut self, namespace: &str) -> &mut u64 {
+        let namespace = if self.by_namespace { namespace } else { "" };
+        if !self.told.contains_key(namespace) {
+            self.told.insert(namespace.into(), 0);
+        }
+        self.told.get_mut(namespace).expect("it was just put in")
     }
 
     /// Announces a write of `key`; `answered` must follow.
@@ -131,26 +144,30 @@ impl Store {
         if self.objects.get(key).is_none_or(|object| &*object.uid != uid) {
             return None;
         }
-        self.removed.insert(uid.into());
+        self.removed.insert(uid.into(), key.namespace.clone());
         self.remove(key)
     }
 
-    /// Takes in a complete list taken at `version`.
-    pub(crate) fn relisted(&mut self, list: Vec<Object>, version: &Version) -> Vec<Change> {
+    /// Takes in a complete list of a namespace, or (empty) of all, taken at `version`.
+    pub(crate) fn relisted(&mut self, list: Vec<Object>, namespace: &str, version: &Version) -> Vec<Change> {
+        self.by_namespace = !namespace.is_empty();
+        let within = |key: &Key| namespace.is_empty() || key.namespace == namespace;
         // A cluster that was put back to a backup counts its versions from there: nothing known is newer than the list.
-        let went_back = matches!(version, Version::Number(number) if *number < self.told);
-        self.told = version.number();
+        let told = self.told(namespace);
+        let went_back = matches!(version, Version::Number(number) if *number < *told);
+        *told = version.number();
         let names: HashSet<Key> = list.iter().map(|object| object.key.clone()).collect();
         let outlived = |object: &Object| !went_back && object.version.newer_than(version);
-        let vanished = |object: &&Arc<Object>| !names.contains(&object.key) && !outlived(object);
+        let vanished =
+            |object: &&Arc<Object>| within(&object.key) && !names.contains(&object.key) && !outlived(object);
         let vanished: Vec<Key> =
             self.objects.values().filter(vanished).map(|object| object.key.clone()).collect();
-        let unheard = self.unheard(went_back, version);
+        let unheard = self.unheard(within, went_back, version);
         let mut changes: Vec<Change> = vanished.iter().filter_map(|key| self.remove(key)).collect();
         let take =
             |object: Object| if went_back { self.replace(object) } else { self.watched(Event::Put(object)) };
         changes.extend(list.into_iter().filter_map(take));
-        self.removed.clear();
+        self.removed.retain(|_, at| !namespace.is_empty() && at != namespace);
         let known = unheard.iter().filter_map(|key| self.objects.get(key));
         changes.extend(known.map(|object| Change { old: None, new: Some(object.clone()) }));
         changes
@@ -168,16 +185,19 @@ impl Store {
         let ours = self.is_echo(&object.key, &object.version);
         let known = self.objects.get(&object.key);
         let overtaken = known.filter(|known| !ours && known.version.newer_than(&object.version)).cloned();
-        let gone = self.removed.contains(&object.uid);
+        let gone = self.removed.contains_key(&object.uid);
         let change = self.take_in(event);
         change.or_else(|| Some(Change { old: None, new: Some(overtaken.filter(|_| !gone)?) }))
     }
 
     /// Objects that we wrote and whose events a list has come in place of: what others did before is in our answers, and
     /// nothing else will tell of it.
-    fn unheard(&mut self, went_back: bool, version: &Version) -> Vec<Key> {
+    fn unheard(&mut self, within: impl Fn(&Key) -> bool, went_back: bool, version: &Version) -> Vec<Key> {
         let mut unheard = Vec::new();
         self.echoes.retain(|key, echoes| {
+            if !within(key) {
+                return true;
+            }
             let before = echoes.len();
             echoes.retain(|echo| !went_back && echo.newer_than(version));
             if echoes.len() < before {
@@ -214,7 +234,7 @@ impl Store {
     }
 
     fn put(&mut self, object: Object) -> Option<Change> {
-        if self.removed.contains(&object.uid) {
+        if self.removed.contains_key(&object.uid) {
             return None;
         }
         if let Some(known) = self.objects.get(&object.key)
@@ -351,9 +371,9 @@ mod tests {
         store.watched(Event::Put(object("a", "1", 5)));
         store.begin_write(&key("a"));
         store.end_write(&key("a"), Some(Event::Put(object("a", "1", 7))));
-        let changes = store.relisted(vec![object("a", "1", 7)], &Version::Number(8));
+        let changes = store.relisted(vec![object("a", "1", 7)], "", &Version::Number(8));
         assert_eq!(changes.len(), 1, "6 may have been another's");
-        assert!(store.relisted(vec![object("a", "1", 7)], &Version::Number(9)).is_empty(), "told once");
+        assert!(store.relisted(vec![object("a", "1", 7)], "", &Version::Number(9)).is_empty(), "told once");
     }
 
     #[test]
@@ -379,7 +399,7 @@ mod tests {
     fn object_kept_without_its_body_gets_it_by_a_relist_in_silence() {
         let mut store = Store::default();
         store.watched(Event::Put(object("a", "1", 7).slim()));
-        assert!(store.relisted(vec![object("a", "1", 7)], &Version::Number(8)).is_empty());
+        assert!(store.relisted(vec![object("a", "1", 7)], "", &Version::Number(8)).is_empty());
         assert!(store.get(&key("a")).is_some_and(|object| object.body.is_some()));
     }
 
@@ -411,10 +431,29 @@ mod tests {
         let mut store = Store::default();
         store.watched(Event::Put(object("a", "1", 20)));
         store.watched(Event::Put(object("b", "2", 21)));
-        store.relisted(vec![object("a", "1", 5)], &Version::Number(10));
+        store.relisted(vec![object("a", "1", 5)], "", &Version::Number(10));
         assert_eq!(store.get(&key("a")).map(|object| object.version.number()), Some(5));
         assert!(store.get(&key("b")).is_none());
         assert!(store.watched(Event::Put(object("a", "1", 11))).is_some());
+    }
+
+    #[test]
+    fn list_of_one_namespace_says_nothing_of_another() {
+        let mut store = Store::default();
+        let at = |namespace: &str, name: &str, version| {
+            let mut object = object(name, &format!("{namespace}{name}"), version);
+            object.key.namespace = namespace.into();
+            object
+        };
+        store.relisted(vec![at("n", "a", 5), at("n", "b", 6)], "n", &Version::Number(50));
+        let changes = store.relisted(vec![at("m", "a", 7)], "m", &Version::Number(20));
+        assert_eq!(changes.len(), 1, "another watch's list may be older");
+        assert_eq!(store.size().0, 3);
+        store.watched(Event::Put(at("m", "a", 60)));
+        let changes = store.relisted(vec![at("n", "a", 5)], "n", &Version::Number(55));
+        let gone: Vec<&Key> = changes.iter().filter_map(|change| Some(&change.old.as_ref()?.key)).collect();
+        assert_eq!(gone, [&key("b")]);
+        assert_eq!(store.get(&Key::new("m", "a")).map(|object| object.version.number()), Some(60));
     }
 
     #[test]
@@ -425,7 +464,7 @@ mod tests {
         store.end_write(&key("written"), Some(Event::Put(object("written", "2", 20))));
         store.watched(Event::Put(object("same", "3", 6)));
         let changes =
-            store.relisted(vec![object("same", "3", 6), object("new", "4", 9)], &Version::Number(10));
+            store.relisted(vec![object("same", "3", 6), object("new", "4", 9)], "", &Version::Number(10));
         let names: Vec<_> =
             changes.iter().map(|c| c.new.as_ref().or(c.old.as_ref()).map(|o| o.key.name.clone())).collect();
         assert_eq!(names, [Some("gone".to_string()), Some("new".to_string())]);

@@ -3,6 +3,7 @@
 //! Our own protocol code on kube's client, since what matters here is not offered by its watcher: the version of
 //! a list (objects that vanished are told from objects written since), raw text per object, and an idle limit.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -61,7 +62,7 @@ pub(super) async fn keep(source: Source) {
                 let absent = kind.is_not_served();
                 // A server that starts knows its custom kinds a moment later: what is known stays in use meanwhile.
                 if kind.live().is_none() || absent > DOUBT {
-                    watch.at = None;
+                    watch.list_anew();
                     kind.vanished();
                     kind.set_state(State::Absent(message));
                 }
@@ -113,8 +114,8 @@ impl Pause {
 struct Watch {
     source: Source,
     resource: Option<Arc<Resource>>,
-    /// The version to go on from; `None` when everything is to be listed.
-    at: Option<String>,
+    /// One for each namespace that is watched, or one for all.
+    places: Vec<Place>,
     /// Whether the server can begin a watch with the list.
     streaming: bool,
     /// Whether the last request failed.
@@ -122,10 +123,28 @@ struct Watch {
     pause: Pause,
 }
 
+/// A namespace, or (empty) all.
+struct Place {
+    namespace: String,
+    /// The version to go on from; `None` when everything is to be listed.
+    at: Option<String>,
+}
+
 impl Watch {
     fn new(source: Source) -> Self {
-        let pause = Pause::default();
-        Watch { source, resource: None, at: None, streaming: true, troubled: false, pause }
+        let namespaces = source.kind.upgrade().map(|kind| kind.namespaces.clone()).unwrap_or_default();
+        let everywhere = namespaces.is_empty().then(String::new);
+        let places = namespaces.into_iter().chain(everywhere);
+        let places = places.map(|namespace| Place { namespace, at: None }).collect();
+        Watch { source, resource: None, places, streaming: true, troubled: false, pause: Pause::default() }
+    }
+
+    fn list_anew(&mut self) {
+        self.places.iter_mut().for_each(|place| place.at = None);
+    }
+
+    fn is_listed(&self) -> bool {
+        self.places.iter().all(|place| place.at.is_some())
     }
 
     /// Lists and watches until the watch ends. The kind is then looked up anew: whoever changes its definition ends
@@ -134,22 +153,23 @@ impl Watch {
         let resource = match &self.resource {
             Some(known) if **known == resource => known.clone(),
             _ => {
-                self.at = None;
+                self.list_anew();
                 self.resource.insert(Arc::new(resource)).clone()
             }
         };
-        if self.at.is_none() && !self.streaming {
-            match list(&self.source, &resource).await {
-                Ok(version) => self.at = Some(version),
-                Err(ended) => return self.recover(&resource, ended).await,
-            }
+        if !resource.namespaced && !self.places[0].namespace.is_empty() {
+            return self.refuse(&resource).await;
+        }
+        if !self.streaming
+            && !self.is_listed()
+            && let Err(ended) = self.list(&resource).await
+        {
+            return self.recover(&resource, ended).await;
         }
         let began = Instant::now();
-        let Watch { source, at, troubled, .. } = self;
-        let mut stream = Stream { source, resource: &resource, at, troubled, fresh: None, heard: false };
-        let outcome = stream.run().await;
+        let (outcome, heard) = self.stream(&resource).await;
         let long = began.elapsed() > SHORT;
-        if stream.heard && long {
+        if heard && long {
             self.pause = Pause::default();
         }
         match outcome {
@@ -159,17 +179,67 @@ impl Watch {
         }
     }
 
+    /// A kind without namespaces is in none of those that may be looked at.
+    async fn refuse(&mut self, resource: &Resource) {
+        let Some(kind) = self.source.kind.upgrade() else { return };
+        kind.set_state(State::Failing(format!(
+            "{} `{}` have no namespace, and only namespaces are looked at: {}",
+            kind.api_version,
+            resource.plural,
+            kind.namespaces.join(", ")
+        )));
+        drop(kind);
+        tokio::time::sleep(DOUBT).await;
+    }
+
+    /// Lists by pages what is not listed yet.
+    async fn list(&mut self, resource: &Arc<Resource>) -> Result<(), Ended> {
+        for place in self.places.iter_mut().filter(|place| place.at.is_none()) {
+            place.at = Some(list(&self.source, resource, &place.namespace).await?);
+        }
+        if let Some(kind) = self.source.kind.upgrade() {
+            kind.set_state(State::Live(resource.clone()));
+        }
+        Ok(())
+    }
+
+    /// Watches all places until the first of these watches ends. Also says whether the server has said anything.
+    async fn stream(&mut self, resource: &Arc<Resource>) -> (Result<(), Ended>, bool) {
+        // The notifier outlives the kind, which the streams must not keep alive.
+        let relist = match self.source.kind.upgrade() {
+            Some(kind) => kind.relist.clone(),
+            None => return (Err(Ended::Dropped), false),
+        };
+        let unlisted = self.places.iter().filter(|place| place.at.is_none()).count();
+        let progress = Progress {
+            troubled: AtomicBool::new(self.troubled),
+            heard: AtomicBool::new(false),
+            unlisted: AtomicUsize::new(unlisted),
+        };
+        let (source, shared) = (&self.source, &progress);
+        let streams = self.places.iter_mut().map(|place| {
+            let stream = Stream { source, resource, place, progress: shared, fresh: None };
+            Box::pin(stream.run())
+        });
+        let outcome = tokio::select! {
+            (outcome, ..) = futures::future::select_all(streams) => outcome,
+            () = relist.notified() => Err(Ended::Widened),
+        };
+        self.troubled = progress.troubled.into_inner();
+        (outcome, progress.heard.into_inner())
+    }
+
     /// Gets ready for the next try.
     async fn recover(&mut self, resource: &Resource, ended: Ended) {
         match ended {
             // The next upgrade of the kind tells.
             Ended::Dropped => {}
-            Ended::Widened => self.at = None,
+            Ended::Widened => self.list_anew(),
             Ended::Expired => {
-                self.at = None;
+                self.list_anew();
                 self.pause.wait().await;
             }
-            Ended::Failed(error) if self.streaming && self.at.is_none() && refuses_streaming(&error) => {
+            Ended::Failed(error) if self.streaming && !self.is_listed() && refuses_streaming(&error) => {
                 debug!(kind = %resource, "the API server has no streaming lists, listing by pages");
                 self.streaming = false;
             }
@@ -177,7 +247,7 @@ impl Watch {
                 self.troubled = true;
                 self.report(resource, &error);
                 if !goes_on(&error, self.pause.failures) {
-                    self.at = None;
+                    self.list_anew();
                 }
                 self.pause.wait_at_least(error.retry_after().unwrap_or_default()).await;
             }
@@ -249,22 +319,30 @@ struct BookmarkMetadata {
     annotations: std::collections::HashMap<String, String>,
 }
 
+/// What the watches of one kind's places have come to.
+struct Progress {
+    /// Whether the last request failed.
+    troubled: AtomicBool,
+    /// Whether the server has said anything but an error.
+    heard: AtomicBool,
+    /// Places whose list is not complete yet.
+    unlisted: AtomicUsize,
+}
+
 struct Stream<'a> {
     source: &'a Source,
     resource: &'a Arc<Resource>,
-    at: &'a mut Option<String>,
-    troubled: &'a mut bool,
+    place: &'a mut Place,
+    progress: &'a Progress,
     /// Objects of a streaming list that is not complete yet.
     fresh: Option<Vec<Object>>,
-    /// Whether the server has said anything but an error.
-    heard: bool,
 }
 
 impl Stream<'_> {
     /// One watch request from its start to its end; `Ok` when the server closed it in good order.
-    async fn run(&mut self) -> Result<(), Ended> {
+    async fn run(mut self) -> Result<(), Ended> {
         let mut query = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}");
-        match &self.at {
+        match &self.place.at {
             Some(version) => query.push_str(&format!("&resourceVersion={version}")),
             None => {
                 query.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
@@ -272,25 +350,19 @@ impl Stream<'_> {
             }
         }
         let uri = match self.source.kind.upgrade() {
-            Some(kind) => kind.list_uri(self.resource, &query),
+            Some(kind) => kind.list_uri(self.resource, &self.place.namespace, &query),
             None => return Err(Ended::Dropped),
         };
         let request = Request::get(uri).body(Body::empty()).map_err(Error::from)?;
         let mut body = request::open(&self.source.client, request).await?;
         let Some(held) = self.source.kind.upgrade() else { return Err(Ended::Dropped) };
-        if std::mem::take(self.troubled) {
+        if self.progress.troubled.swap(false, Ordering::Relaxed) {
             held.recovered();
         }
-        // The notifier outlives the kind, which the stream must not keep alive.
-        let relist = held.relist.clone();
         drop(held);
         let mut buffer = BytesMut::new();
         loop {
-            let frame = tokio::select! {
-                frame = tokio::time::timeout(self.source.idle, body.frame()) => frame,
-                () = relist.notified() => return Err(Ended::Widened),
-            };
-            match frame {
+            match tokio::time::timeout(self.source.idle, body.frame()).await {
                 Err(_) => return Err(Error::Silent(self.source.idle).into()),
                 Ok(None) => return Ok(()),
                 Ok(Some(Err(error))) => return Err(Error::from(error).into()),
@@ -326,14 +398,14 @@ impl Stream<'_> {
                 }
             }
         }
-        self.heard = true;
+        self.progress.heard.store(true, Ordering::Relaxed);
         Ok(())
     }
 
     fn object(&mut self, kind: &Kind, sort: &str, text: &str) -> serde_json::Result<()> {
         let reading = Reading::of(text)?;
         if self.fresh.is_none() && sort != "DELETED" && kind.echoed(&reading) {
-            *self.at = Some(reading.version.to_string());
+            self.place.at = Some(reading.version.to_string());
             return Ok(());
         }
         let object = kind.keep(reading, &self.resource.gvk.kind)?;
@@ -356,7 +428,7 @@ impl Stream<'_> {
             (Some(fresh), Event::Gone(object)) => fresh.retain(|known| known.key != object.key),
             (None, event) => {
                 let (Event::Put(object) | Event::Gone(object)) = &event;
-                *self.at = Some(object.version.to_string());
+                self.place.at = Some(object.version.to_string());
                 kind.watched(event);
             }
         }
@@ -368,11 +440,13 @@ impl Stream<'_> {
         if metadata.annotations.contains_key("k8s.io/initial-events-end")
             && let Some(fresh) = self.fresh.take()
         {
-            kind.relisted(fresh, &Version::parse(&metadata.resource_version));
-            kind.set_state(State::Live(self.resource.clone()));
+            kind.relisted(fresh, &self.place.namespace, &Version::parse(&metadata.resource_version));
+            if self.progress.unlisted.fetch_sub(1, Ordering::Relaxed) == 1 {
+                kind.set_state(State::Live(self.resource.clone()));
+            }
         }
         if self.fresh.is_none() {
-            *self.at = Some(metadata.resource_version);
+            self.place.at = Some(metadata.resource_version);
         }
         Ok(())
     }
@@ -400,13 +474,13 @@ pub(super) struct PageMetadata {
     pub r#continue: Option<String>,
 }
 
-/// The whole list by pages, for servers without streaming lists. Gives the list's version.
-async fn list(source: &Source, resource: &Arc<Resource>) -> Result<String, Ended> {
+/// The whole list of a place by pages, for servers without streaming lists. Gives the list's version.
+async fn list(source: &Source, resource: &Arc<Resource>, namespace: &str) -> Result<String, Ended> {
     let mut objects = Vec::new();
     let mut next = String::new();
     loop {
         let uri = match source.kind.upgrade() {
-            Some(kind) => kind.list_uri(resource, &format!("limit={PAGE}{next}")),
+            Some(kind) => kind.list_uri(resource, namespace, &format!("limit={PAGE}{next}")),
             None => return Err(Ended::Dropped),
         };
         let request = Request::get(uri).body(Body::empty()).map_err(Error::from)?;
@@ -423,8 +497,7 @@ async fn list(source: &Source, resource: &Arc<Resource>) -> Result<String, Ended
         match page.metadata.r#continue.filter(|token| !token.is_empty()) {
             Some(token) => next = format!("&continue={token}"),
             None => {
-                kind.relisted(objects, &Version::parse(&page.metadata.resource_version));
-                kind.set_state(State::Live(resource.clone()));
+                kind.relisted(objects, namespace, &Version::parse(&page.metadata.resource_version));
                 return Ok(page.metadata.resource_version);
             }
         }

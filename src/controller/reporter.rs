@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tracing::{debug, info, warn};
 
 use crate::cluster::Cluster;
-use crate::cluster::kind::{Interest, Kind, Origin, Resource, Use};
+use crate::cluster::kind::{Kind, Origin, Resource, Use};
 use crate::cluster::object::Object;
 use crate::cluster::request::Error;
 use crate::cluster::write::Writer;
@@ -75,7 +75,7 @@ pub(super) struct Reporter {
 
 impl Reporter {
     pub(super) fn new(cluster: Arc<Cluster>) -> Arc<Self> {
-        let hold = |plural| cluster.watch(API_VERSION, plural, Interest::All, |_, _| {});
+        let hold = |plural| cluster.watch_definitions(API_VERSION, plural, |_, _| {});
         let (composite, decorator) = (hold("compositecontrollers"), hold("decoratorcontrollers"));
         Arc::new(Reporter { composite, decorator, cluster, entries: Mutex::default(), news: Arc::default() })
     }

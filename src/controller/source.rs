@@ -9,7 +9,7 @@ use tokio::sync::{Notify, watch};
 use tracing::{error, info, warn};
 
 use crate::cluster::Cluster;
-use crate::cluster::kind::{Interest, Use};
+use crate::cluster::kind::Use;
 use crate::cluster::object::Version;
 use crate::config::spec::Role;
 use crate::config::{self, Definition};
@@ -105,7 +105,7 @@ impl Holds {
         let changed = Arc::new(Notify::new());
         let hold = |plural| {
             let tell = changed.clone();
-            cluster.watch(config::API_VERSION, plural, Interest::All, move |_, _| tell.notify_one())
+            cluster.watch_definitions(config::API_VERSION, plural, move |_, _| tell.notify_one())
         };
         let (composite, decorator) = (hold("compositecontrollers"), hold("decoratorcontrollers"));
         Arc::new(Holds { composite, decorator, changed })

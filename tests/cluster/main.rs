@@ -35,6 +35,7 @@ mod remote;
 mod rights;
 mod rolling;
 mod schemas;
+mod scope;
 mod status;
 mod storm;
 mod strategies;

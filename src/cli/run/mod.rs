@@ -6,6 +6,7 @@ mod peer;
 mod value;
 mod zap;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use futures::FutureExt;
 use tokio::sync::{Semaphore, watch};
 use tracing::error;
@@ -41,6 +43,10 @@ pub(super) struct Flags {
     /// Runs only those of the cluster's definitions that have these labels, as `kubectl get -l` has them
     #[arg(long, value_name = "SELECTOR", default_value = "", value_parser = Selector::from_text)]
     target_label_selector: Selector,
+    /// Looks at nothing outside this namespace, so that a Role is enough; may be repeated. With --controllers no definitions
+    /// are read from the cluster, where they have no namespace
+    #[arg(long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
+    namespace: Vec<String>,
     /// The hooks folder, for webhooks that have a path alone
     #[arg(long, value_name = "DIR", default_value = "hooks", env = "SYNCWRIGHT_HOOKS")]
     hooks: PathBuf,
@@ -143,6 +149,8 @@ async fn control(flags: Flags) -> Result<Ended> {
         gate: if claim.is_some() { Gate::closed() } else { Gate::open() },
         request_rate: flags.limits.request_rate(),
         event_rate: flags.limits.event_rate(),
+        namespaces: namespaces(&flags),
+        reads_definitions: flags.namespace.is_empty() || flags.controllers.is_none(),
     };
     let cluster =
         Cluster::connect(kubeconfig.map(Path::new), manners).await.context("connecting to the cluster")?;
@@ -165,6 +173,11 @@ async fn control(flags: Flags) -> Result<Ended> {
         Some(claim) => elected(Election::new(cluster, claim), work).await,
         None => work.await,
     }
+}
+
+fn namespaces(flags: &Flags) -> Vec<String> {
+    let namespaces: BTreeSet<&String> = flags.namespace.iter().collect();
+    namespaces.into_iter().cloned().collect()
 }
 
 /// Takes part in the election while the work goes on, which writes only while it is won. Where the lease is lost the process
