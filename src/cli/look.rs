@@ -7,11 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::author::test::broken;
 use crate::cli::show;
 use crate::cluster::gate::Gate;
 use crate::cluster::object::Managers;
 use crate::cluster::{Cluster, Manners};
 use crate::config::Definition;
+use crate::config::spec::Target;
 use crate::controller::preview::{Preview, definitions};
 use crate::controller::{Hooks, source};
 use crate::hook::PathService;
@@ -97,6 +99,9 @@ impl Flags {
             }
         }
         let shelf = Shelf::open(&self.hooks);
+        if definitions.iter().any(has_built_in) {
+            broken(&shelf).iter().for_each(show);
+        }
         let hooks = Hooks {
             paths: PathService::InProcess(Arc::new(Renders::new(shelf.clone()))),
             changes: None,
@@ -146,6 +151,13 @@ impl Flags {
         };
         preview.parents().into_iter().filter(is_meant).collect()
     }
+}
+
+/// Whether any of its hooks is answered from the hooks folder.
+fn has_built_in(definition: &Definition) -> bool {
+    let hooks = &definition.spec.hooks;
+    let mut all = [&hooks.sync, &hooks.finalize, &hooks.customize].into_iter().flatten();
+    all.any(|hook| matches!(hook.webhook.target, Target::BuiltIn { .. }))
 }
 
 /// Runs what waits for a cluster.

@@ -186,6 +186,12 @@ fn edited_definition_and_template_are_looked_at_as_they_will_be() {
     let said = diff(&lab, &finalizing, &[]);
     assert!(said.out.contains("  ! HookRefused: sync: hooks/thing/sync.yaml:1:12: "), "{said:?}");
     assert_eq!(said.code, 2);
+
+    fs::write(hooks.join("sync.yaml"), "status: {{ parent.\n").unwrap();
+    let said = diff(&lab, &finalizing, &[]);
+    assert!(said.err.starts_with("hooks/thing/sync.yaml:1:"), "the template's error page: {said:?}");
+    assert!(said.out.contains("  ! HookUnavailable: sync: "), "{said:?}");
+    assert_eq!(said.code, 2);
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn take<'a, T>(items: &'a [T], next: &AtomicUsize) -> Option<(usize, &'a T)> {
 }
 
 /// Why hooks do not compile; their cases say only that they don't. A broken file that several hooks include is told once.
-fn broken(shelf: &Shelf) -> Vec<Problem> {
+pub(crate) fn broken(shelf: &Shelf) -> Vec<Problem> {
     let state = shelf.state();
     let rejected = state.hooks.into_iter().filter_map(|hook| hook.rejected);
     let mut problems: Vec<Problem> = Vec::new();

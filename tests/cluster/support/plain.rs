@@ -13,6 +13,8 @@ use std::thread;
 
 use serde_json::Value;
 
+use crate::protocol::check;
+
 /// Some moment in HTTP's form: nobody reads it.
 const DATE: &str = "Mon, 30 Nov 2026 20:23:56 GMT";
 
@@ -65,6 +67,11 @@ fn answer(stream: TcpStream, script: &Script) -> std::io::Result<()> {
     reader.read_exact(&mut body)?;
     let request = serde_json::from_slice(&body).unwrap_or_default();
     let Some(answer) = script(&path, &request) else { return Ok(()) };
+    // One that a test writes by hand, to see how it is parsed, has no controller.
+    if !request["controller"].is_null() {
+        let checked = check("request", &request, &request).and_then(|()| check("answer", &request, &answer));
+        checked.unwrap_or_else(|fault| panic!("a message against the protocol: {fault}"));
+    }
     let mut stream = reader.into_inner();
     let head = format!(
         "HTTP/1.0 200 OK\r\nServer: BaseHTTP/0.6 Python/3.11.7\r\nDate: {}\r\nContent-type: application/json\r\n\r\n",

@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 
 use boon::{Compiler, SchemaIndex, Schemas};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 
 use super::*;
 use crate::hook::local::Given;
@@ -135,4 +136,11 @@ proptest! {
             prop_assert_eq!(fits.is_ok(), is_read(&body), "{}: {:?}", body, fits);
         }
     }
+}
+
+#[test]
+fn bodies_that_are_compared_fall_on_both_sides() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let bodies = (0..400).filter(|_| is_read(&bodies().new_tree(&mut runner).unwrap().current())).count();
+    assert!((40..360).contains(&bodies), "{bodies} of 400 are requests");
 }

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use boon::{Compiler, SchemaIndex, Schemas};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::*;
@@ -259,6 +260,22 @@ proptest! {
             prop_assert_eq!(accepts(message, &answer), decoded.is_ok(), "{}: {} {:?}", message.name(), body, decoded);
         }
     }
+}
+
+/// Otherwise the two could agree on refusing everything.
+#[test]
+fn answers_that_are_compared_fall_on_both_sides() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut taken = 0;
+    for _ in 0..400 {
+        let answer = answers().new_tree(&mut runner).unwrap().current();
+        for call in [Call::Sync, Call::Customize] {
+            let body = fitting(Role::Composite, call, &answer).to_string();
+            taken +=
+                usize::from(Answer::decode(Role::Composite, call, Decoding::Strict, body.as_bytes()).is_ok());
+        }
+    }
+    assert!((80..720).contains(&taken), "{taken} of 800 are answers");
 }
 
 #[test]
