@@ -240,3 +240,38 @@ fn printed_rights_are_enough_for_a_rollout_and_a_missing_one_is_told() {
     wait_updated(&lab, &lab.thing("t"), "OnLatestRevision", "");
     assert_eq!(books(&lab, &names), ["3", "3"]);
 }
+
+const TEMPLATE: &str = "\
+{% for name in parent.spec.parts %}
+---
+apiVersion: {{ parent.apiVersion }}
+kind: Part
+metadata: {name: {{ name }}}
+spec: {x: {{ parent.spec.x }}}
+{% endfor %}
+---
+status: {x: {{ parent.spec.x }}}
+";
+
+#[test]
+fn template_is_rendered_for_each_state_of_the_spec() {
+    let lab = lab("template");
+    let hooks = lab.folder.path().join("hooks/shelf");
+    std::fs::create_dir(&hooks).unwrap();
+    std::fs::write(hooks.join("sync.yaml"), TEMPLATE).unwrap();
+    let definition = rolling(&lab).with("/spec/hooks/sync", json!({"webhook": {"path": "/shelf/sync"}}));
+    let _controller = lab.run(&definition);
+    let names = ["a", "b", "c"];
+    lab.add_thing("t", json!({"x": "1", "parts": names}));
+    wait_updated(&lab, &lab.thing("t"), "OnLatestRevision", "");
+    lab.merge(&lab.thing("t"), json!({"spec": {"x": "2"}}));
+    let thing = wait_updated(&lab, &lab.thing("t"), "RolloutWaiting", "Part a: it has no condition `Ready`");
+    assert_eq!(thing["status"]["x"], "2");
+    assert_eq!(parts(&lab, &names), ["2", "1", "1"]);
+    lab.merge(&part_path(&lab, "c"), json!({"spec": {"x": "somebody's"}}));
+    lab.wait_until("what somebody changed is put right", || parts(&lab, &["c"]) == ["1"]);
+    let nurse = Nurse::new(&lab);
+    wait_updated(&lab, &lab.thing("t"), "OnLatestRevision", "");
+    drop(nurse);
+    assert_eq!(parts(&lab, &names), ["2", "2", "2"]);
+}
