@@ -143,6 +143,12 @@ impl Check {
                 }
             }
             ("string", Value::String(text)) => self.text(schema, text, path),
+            ("string", Value::Number(number)) if schema["format"] == "duration" => {
+                let problem = Problem::new(format!("`{path}` is {}", shown(value)))
+                    .expected("a duration such as `90s`, `1h30m` or `1.5h`")
+                    .hint(format!("`{number}s` is this number of seconds"));
+                self.fault(path, problem);
+            }
             ("integer", Value::Number(number))
                 if number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {}
             ("boolean", Value::Bool(_)) => {}

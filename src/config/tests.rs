@@ -257,7 +257,10 @@ fn a_timeout_of_nothing_is_the_default() {
     );
     assert_eq!(
         webhook_told("path: /a/sync, timeout: 10"),
-        ["`spec.hooks.sync.webhook.timeout` is `10`; expected: a text"]
+        [
+            "`spec.hooks.sync.webhook.timeout` is `10`; expected: a duration such as `90s`, `1h30m` or `1.5h`; \
+          hint: `10s` is this number of seconds"
+        ]
     );
 }
 
