@@ -1,5 +1,9 @@
 //! The kinds that every cluster has: their plural, their scope, and how a changed child of theirs is best brought about.
 
+use std::sync::Arc;
+
+use crate::schema::{Catalog, Kind};
+
 /// A kind of child, as a definition declares it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ChildKind {
@@ -10,72 +14,22 @@ pub(crate) struct ChildKind {
     pub method: &'static str,
 }
 
-/// Group, kind and plural of the namespaced kinds that Kubernetes has built in.
-const NAMESPACED: &[(&str, &str, &str)] = &[
-    ("", "ConfigMap", "configmaps"),
-    ("", "Endpoints", "endpoints"),
-    ("", "LimitRange", "limitranges"),
-    ("", "PersistentVolumeClaim", "persistentvolumeclaims"),
-    ("", "Pod", "pods"),
-    ("", "PodTemplate", "podtemplates"),
-    ("", "ReplicationController", "replicationcontrollers"),
-    ("", "ResourceQuota", "resourcequotas"),
-    ("", "Secret", "secrets"),
-    ("", "Service", "services"),
-    ("", "ServiceAccount", "serviceaccounts"),
-    ("apps", "DaemonSet", "daemonsets"),
-    ("apps", "Deployment", "deployments"),
-    ("apps", "ReplicaSet", "replicasets"),
-    ("apps", "StatefulSet", "statefulsets"),
-    ("autoscaling", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
-    ("batch", "CronJob", "cronjobs"),
-    ("batch", "Job", "jobs"),
-    ("coordination.k8s.io", "Lease", "leases"),
-    ("discovery.k8s.io", "EndpointSlice", "endpointslices"),
-    ("networking.k8s.io", "Ingress", "ingresses"),
-    ("networking.k8s.io", "NetworkPolicy", "networkpolicies"),
-    ("policy", "PodDisruptionBudget", "poddisruptionbudgets"),
-    ("rbac.authorization.k8s.io", "Role", "roles"),
-    ("rbac.authorization.k8s.io", "RoleBinding", "rolebindings"),
-];
-
-/// The same of the kinds that belong to no namespace, which a namespaced parent cannot own.
-const CLUSTER_SCOPED: &[(&str, &str, &str)] = &[
-    ("", "Namespace", "namespaces"),
-    ("", "Node", "nodes"),
-    ("", "PersistentVolume", "persistentvolumes"),
-    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
-    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
-    ("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions"),
-    ("apiregistration.k8s.io", "APIService", "apiservices"),
-    ("networking.k8s.io", "IngressClass", "ingressclasses"),
-    ("node.k8s.io", "RuntimeClass", "runtimeclasses"),
-    ("rbac.authorization.k8s.io", "ClusterRole", "clusterroles"),
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding", "clusterrolebindings"),
-    ("scheduling.k8s.io", "PriorityClass", "priorityclasses"),
-    ("storage.k8s.io", "CSIDriver", "csidrivers"),
-    ("storage.k8s.io", "StorageClass", "storageclasses"),
-];
-
 /// Whether Kubernetes has this kind built in, in no namespace.
 pub(crate) fn is_cluster_scoped(api_version: &str, kind: &str) -> bool {
-    known(CLUSTER_SCOPED, api_version, kind).is_some()
+    built_in(api_version, kind).is_some_and(|known| !known.namespaced)
 }
 
 /// The kind as a definition declares it. The plural of a kind that is not built in is guessed.
 pub(crate) fn child_kind(api_version: &str, kind: &str) -> ChildKind {
-    let known = known(NAMESPACED, api_version, kind).or_else(|| known(CLUSTER_SCOPED, api_version, kind));
     // The template of a Job and nearly all of a Pod cannot change: what runs is left to end.
     let method = if matches!(kind, "Job" | "Pod") { "OnDelete" } else { "InPlace" };
-    let plural = known.map_or_else(|| plural(kind), str::to_string);
+    let plural = built_in(api_version, kind).map_or_else(|| plural(kind), |known| known.plural.clone());
     ChildKind { api_version: api_version.into(), kind: kind.into(), plural, method }
 }
 
 /// Whether the plural of this kind is known, not guessed.
 pub(crate) fn is_built_in(api_version: &str, kind: &str) -> bool {
-    known(NAMESPACED, api_version, kind).is_some() || is_cluster_scoped(api_version, kind)
+    built_in(api_version, kind).is_some()
 }
 
 /// The plural that a kind most likely has: `Website` gives `websites`, `Policy` gives `policies`.
@@ -91,13 +45,10 @@ pub(crate) fn plural(kind: &str) -> String {
     }
 }
 
-fn known(
-    table: &'static [(&str, &str, &'static str)],
-    api_version: &str,
-    kind: &str,
-) -> Option<&'static str> {
+/// A kind's plural and scope are the same in all versions, also in those that are served no more.
+fn built_in(api_version: &str, kind: &str) -> Option<&'static Arc<Kind>> {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    table.iter().find(|known| (known.0, known.1) == (group, kind)).map(|known| known.2)
+    Catalog::built_in().of_group(group).find(|known| known.gvk.kind == kind)
 }
 
 #[cfg(test)]
