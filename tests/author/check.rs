@@ -5,7 +5,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -45,14 +44,10 @@ fn every_project_is_told_what_is_wrong_with_it() {
 }
 
 #[test]
-fn the_shipped_hooks_have_nothing_to_find_and_are_checked_in_no_time() {
-    let began = Instant::now();
+fn the_shipped_hooks_have_nothing_to_find() {
     let said = syncwright(Path::new(env!("CARGO_MANIFEST_DIR")), &["check"]);
-    let took = began.elapsed();
     assert_eq!((said.code, said.err.as_str()), (0, ""), "{}", said.out);
     assert!(said.out.starts_with("nothing found in 3 hooks, "), "{}", said.out);
-    // Under two seconds is promised of the release build; this one is many times slower, on a machine that does much else.
-    assert!(took < Duration::from_secs(30), "{took:?}");
 }
 
 /// The members that SARIF 2.1.0 requires, and those that a code host needs to show a result beside its line.
