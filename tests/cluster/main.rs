@@ -36,6 +36,7 @@ mod rights;
 mod rolling;
 mod schemas;
 mod scope;
+mod selection;
 mod status;
 mod storm;
 mod strategies;

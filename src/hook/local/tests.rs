@@ -2,8 +2,25 @@
 
 use serde_json::json;
 
-use crate::hook::local::to_yaml;
+use crate::hook::local::{Given, Reason, Shelf, to_yaml};
 use crate::template::yaml;
+
+#[test]
+fn a_render_that_panics_is_refused_and_the_others_go_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (hook, text) in [("bad", "status: {{ parent.spec | panic }}"), ("good", "status: {a: 1}")] {
+        std::fs::create_dir(folder.path().join(hook)).expect("a folder");
+        std::fs::write(folder.path().join(hook).join("sync.yaml"), text).expect("a file");
+    }
+    let shelf = Shelf::open(folder.path());
+    let parent = br#"{"apiVersion": "a.b/v1", "kind": "A", "metadata": {"name": "a"}, "spec": {"n": 1}}"#;
+    let given = || Given { now: "2026-01-01T00:00:00Z".parse().expect("a time"), entropy: [0; 32] };
+    for _ in 0..3 {
+        let refusal = shelf.answer("bad", "sync", parent, given()).expect_err("it panics");
+        assert_eq!(refusal.reason, Reason::Panicked);
+        assert!(shelf.answer("good", "sync", parent, given()).is_ok());
+    }
+}
 
 #[test]
 fn an_answer_as_yaml_reads_as_the_same_answer() {
