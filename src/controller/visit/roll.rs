@@ -25,6 +25,7 @@ use crate::hook::wire::answer::Answer;
 use crate::hook::wire::{Call, Failure};
 use crate::object::name::Key;
 use crate::plan::ChildRule;
+use crate::plan::desired::Desired;
 use crate::plan::rollout::revision::{Child, Draft, Revision, claims, is_same, name, patch_of};
 use crate::plan::rollout::{Pace, Progress, Scene, Updated, blend, decide, settle};
 
@@ -58,10 +59,8 @@ struct Shelf {
     repeated: Vec<Kept>,
 }
 
-/// Why an older revision has no answer.
+/// Why nothing can be done before an older revision has its answer.
 enum Silent {
-    /// It refuses, or what it wants to see is not there.
-    Refused,
     Failed(Call, Failure),
     /// What it wants to see is being read.
     Waits(Box<Conclusion>),
@@ -105,30 +104,19 @@ impl Visit<'_> {
         };
         let settled = settle(&scene, &shelf.claims(&scene));
         let asked = self.ask_older(situation, claimed, &shelf.older, &settled[1..], &body).await;
-        let mut others = Vec::new();
-        let mut end = None;
-        for reply in asked {
-            match reply {
-                Some(Ok(older)) => {
-                    answer.finalized &= older.finalized;
-                    answer.resync_after = answer.resync_after.into_iter().chain(older.resync_after).min();
-                    others.push(Some(self.desired(situation, claimed, &wish.rules, older.children).0));
-                }
-                None | Some(Err(Silent::Refused)) => others.push(None),
-                Some(Err(silent)) => end = Some(silent),
-            }
-        }
-        // Where an answer is missing, the visit ends before anything is done with this.
-        let rollout = decide(&scene, settled, &others, pace);
-        let blended = blend(&scene, &rollout, others);
+        let decided = self.read_older(situation, claimed, &wish.rules, asked, answer).map(|older| {
+            let rollout = decide(&scene, settled, &older, pace);
+            let blended = blend(&scene, &rollout, older);
+            (rollout, blended)
+        });
         self.memory.children = memory;
-        match end {
-            Some(Silent::Failed(call, failure)) => {
+        let (rollout, blended) = match decided {
+            Ok(decided) => decided,
+            Err(Silent::Failed(call, failure)) => {
                 return self.unanswered(call, situation, claimed, failure).await.map(Err);
             }
-            Some(Silent::Waits(waiting)) => return Ok(Err(*waiting)),
-            Some(Silent::Refused) | None => {}
-        }
+            Err(Silent::Waits(waiting)) => return Ok(Err(*waiting)),
+        };
         let latest = match &shelf.latest {
             Some(latest) => latest.revision.name.clone(),
             None => name(&self.parent(situation), &self.room.parent_resource.plural, &shelf.patch),
@@ -139,6 +127,25 @@ impl Visit<'_> {
         };
         wish.desired = blended;
         Ok(Ok(Roll { progress: rollout.progress, latest, records }))
+    }
+
+    /// What the older revisions want, where they have an answer. A parent has finalized when all of them say so, and is
+    /// visited again when the first of them asks for it.
+    fn read_older(
+        &mut self,
+        situation: &Situation,
+        claimed: &Claimed,
+        rules: &[ChildRule],
+        asked: Vec<Result<Option<Answer>, Silent>>,
+        latest: &mut Answer,
+    ) -> Result<Vec<Option<Desired>>, Silent> {
+        let asked: Vec<Option<Answer>> = asked.into_iter().collect::<Result<_, _>>()?;
+        let mut read = |older: Answer| {
+            latest.finalized &= older.finalized;
+            latest.resync_after = latest.resync_after.into_iter().chain(older.resync_after).min();
+            self.desired(situation, claimed, rules, older.children).0
+        };
+        Ok(asked.into_iter().map(|answer| answer.map(&mut read)).collect())
     }
 
     /// Whether a child may move. Never on doubt of what the parent's children are.
@@ -201,7 +208,8 @@ impl Visit<'_> {
         Err(Conclusion { silent, resync_after: silent.then_some(CACHE), ..waiting })
     }
 
-    /// Asks the hook what the parent would have in each older revision that has children.
+    /// Asks the hook what the parent would have in each older revision that has children. `None` is one that has none, or
+    /// whose hook refuses, or wants to see what is not there.
     async fn ask_older(
         &self,
         situation: &Situation,
@@ -209,16 +217,16 @@ impl Visit<'_> {
         older: &[Kept],
         claims: &[BTreeSet<Child>],
         body: &Value,
-    ) -> Vec<Option<Result<Answer, Silent>>> {
+    ) -> Vec<Result<Option<Answer>, Silent>> {
         let paths = &self.room.definition.spec.parent.revision_paths;
         let calls = older.iter().zip(claims).map(async |(kept, children)| {
             if children.is_empty() {
-                return None;
+                return Ok(None);
             }
             let parent = kept.revision.put_into(body, paths).to_string();
             let parent = RawValue::from_string(parent).expect("JSON is printed");
             let guise = Guise { revision: &kept.revision.name, body: &parent };
-            Some(self.ask_as(situation, claimed, &guise).await)
+            self.ask_as(situation, claimed, &guise).await
         });
         join_all(calls).await
     }
@@ -228,26 +236,31 @@ impl Visit<'_> {
         situation: &Situation,
         claimed: &Claimed,
         guise: &Guise<'_>,
-    ) -> Result<Answer, Silent> {
-        let failed = |call: Call| {
-            move |failure: Failure| match failure {
-                Failure::Refused(problem) => {
-                    debug!(
-                        revision = guise.revision, error = %problem, "older revision has no answer, its children are left"
-                    );
-                    Silent::Refused
-                }
-                failure => Silent::Failed(call, failure),
+    ) -> Result<Option<Answer>, Silent> {
+        let failed = |call: Call, failure: Failure| match failure {
+            Failure::Refused(problem) => {
+                debug!(
+                    controller = self.room.definition.name, parent = %situation.parent.key,
+                    revision = guise.revision, %problem, "older revision has no answer, its children are left"
+                );
+                Ok(None)
             }
+            failure => Err(Silent::Failed(call, failure)),
         };
-        let sight = self.look_around(situation, guise).await.map_err(failed(Call::Customize))?;
+        let sight = match self.look_around(situation, guise).await {
+            Ok(sight) => sight,
+            Err(failure) => return failed(Call::Customize, failure),
+        };
         if let Some(Lacking::Kind(_)) = sight.lacking {
-            return Err(Silent::Refused);
+            return Ok(None);
         }
         if let Some(waiting) = related::not_ready(situation, &sight) {
             return Err(Silent::Waits(Box::new(waiting)));
         }
-        self.ask(situation, claimed, &sight, guise).await.map_err(failed(situation.call()))
+        match self.ask(situation, claimed, &sight, guise).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(failure) => failed(situation.call(), failure),
+        }
     }
 
     /// What to write for the revisions to claim these children. The older ones come first, each guarded by its version: who
