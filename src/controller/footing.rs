@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use tokio::sync::Notify;
 
 use crate::cluster::kind::State;
+use crate::controller::pause;
 use crate::controller::room::Room;
 use crate::controller::visit::note;
 use crate::controller::visit::status::Note;
@@ -130,6 +131,9 @@ impl Footing {
             State::Absent(why) | State::Failing(why) => return Some(waiting(&why)),
             State::Starting => return None,
             State::Live(_) => {}
+        }
+        if let Some(words) = room.pause_words() {
+            return Some(Account { waiting: Some(note(pause::REASON, words)), ..Account::default() });
         }
         let mut fares = room.fares();
         fares.complete |= fares.by_parent.len() >= room.parents.count();

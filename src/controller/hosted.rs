@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
+use jiff::Timestamp;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::{Instrument, error, info, warn};
@@ -19,6 +20,7 @@ use crate::config::spec::{ChildRule, HookSpec, Role};
 use crate::controller::access::Access;
 use crate::controller::footing::Footing;
 use crate::controller::meter::{Meter, Outcome};
+use crate::controller::pause::Pause;
 use crate::controller::queue::{Next, Queue};
 use crate::controller::related::Related;
 use crate::controller::room::{ChildKind, Room};
@@ -38,6 +40,7 @@ pub(crate) struct Hosted {
     pub definition: Arc<Definition>,
     pub footing: Arc<Footing>,
     ending: Arc<Ending>,
+    pause: Arc<watch::Sender<Option<Pause>>>,
     tasks: JoinSet<()>,
 }
 
@@ -59,9 +62,20 @@ impl Hosted {
     ) -> Result<Self, Problem> {
         let start = Start::new(&definition, cluster, recorder, reach, settings, footing.clone(), before)?;
         let ending = Arc::new(Ending { queue: start.queue.clone(), notify: tokio::sync::Notify::new() });
+        let pause = start.pause.clone();
         let mut tasks = JoinSet::new();
         tasks.spawn(start.run(definition.clone(), ending.clone()));
-        Ok(Hosted { definition, footing, ending, tasks })
+        Ok(Hosted { definition, footing, ending, pause, tasks })
+    }
+
+    /// Takes up what the definition, as it is now, says of pausing.
+    pub(crate) fn pause_as(&self, definition: &Definition) {
+        let pause = Pause::of_definition(&definition.raw);
+        self.pause.send_if_modified(|known| {
+            let changed = *known != pause;
+            *known = pause;
+            changed
+        });
     }
 
     /// Lets the visits under way end, then stops.
@@ -80,6 +94,7 @@ fn next_number() -> u64 {
 /// Everything that is known before the parent's kind is.
 pub(super) struct Start {
     number: u64,
+    pause: Arc<watch::Sender<Option<Pause>>>,
     cluster: Arc<Cluster>,
     recorder: Arc<Recorder>,
     sync: Option<Hook>,
@@ -121,8 +136,10 @@ impl Start {
         let own = [&sync, &finalize, &customize].into_iter().flatten().filter_map(Hook::built_in);
         let changes = reach.changes.clone().and_then(|changes| OwnChanges::of(own, changes));
         let number = next_number();
+        let pause = Arc::new(watch::Sender::new(Pause::of_definition(&definition.raw)));
         Ok(Start {
             number,
+            pause,
             cluster,
             recorder,
             sync,
@@ -175,6 +192,7 @@ impl Start {
             () = watchers => {}
             () = follow_hooks(&room, changes) => {}
             () = access.follow(&room) => {}
+            () = follow_pause(&room, &footing) => {}
         }
         // The queue is closed: the workers end with the visits they are at.
         while workers.join_next().await.is_some() {}
@@ -246,6 +264,7 @@ impl Start {
             revisions,
             definition,
             settings: self.settings,
+            pause: self.pause.subscribe(),
             own_visit: Semaphore::new(1),
             meter: self.meter,
             recorder: self.recorder,
@@ -378,6 +397,27 @@ impl OwnChanges {
 fn own(hooks: &BTreeSet<String>, changes: &Changes) -> Changes {
     let own = changes.iter().filter(|(hook, _)| hooks.contains(*hook));
     own.map(|(hook, number)| (hook.clone(), *number)).collect()
+}
+
+/// Wakes all parents when the definition is paused, and when that is over.
+async fn follow_pause(room: &Room, footing: &Footing) {
+    let mut pause = room.pause.clone();
+    loop {
+        let end = async {
+            match room.paused().and_then(|pause| pause.left(Timestamp::now())) {
+                Some(left) => tokio::time::sleep(left).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            Ok(()) = pause.changed() => {
+                info!(controller = room.definition.name, paused = room.pause_words(), "pause of the controller changed");
+            }
+            () = end => {}
+        }
+        room.add_all();
+        footing.news().notify_one();
+    }
 }
 
 async fn resync(room: Arc<Room>) {

@@ -9,6 +9,7 @@ pub(crate) mod hosted;
 pub(crate) mod memory;
 pub(crate) mod meter;
 mod metrics;
+pub(crate) mod pause;
 pub(crate) mod posted;
 pub(crate) mod preview;
 pub(crate) mod queue;

@@ -10,6 +10,7 @@ use crate::cluster::object::Object;
 use crate::config::marks::{FINALIZERS, HELD, Mark, marks};
 use crate::config::spec::Role;
 use crate::config::{API_VERSION, Definition};
+use crate::controller::pause::Pause;
 use crate::controller::source::Name;
 use crate::object::name::Gvk;
 use crate::problem::Problem;
@@ -28,6 +29,8 @@ pub(crate) struct Posted {
     pub removes: bool,
     /// Whether its deletion waits for that.
     pub held: bool,
+    /// Whether all of its parents are paused. The definitions, as they were read, say the same.
+    pause: Option<Pause>,
     deleting: bool,
 }
 
@@ -55,6 +58,8 @@ impl Posted {
         let same = before.filter(|before| object.generation != 0 && before.generation == object.generation);
         let asked = body["metadata"]["annotations"].get(FINALIZERS).and_then(Value::as_str);
         let wishes = (asked == Some("remove"), is_held(object), object.deleting);
+        let pause = Pause::of_definition(&body);
+        let same = same.filter(|same| same.pause == pause);
         if same.is_some_and(|same| (same.removes, same.held, same.deleting) == wishes) {
             return None;
         }
@@ -77,6 +82,7 @@ impl Posted {
             definitions: same.map_or_else(|| read(body), |same| same.definitions.clone()),
             removes,
             held,
+            pause,
             deleting,
         })
     }

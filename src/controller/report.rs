@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::controller::footing::Account;
+use crate::controller::pause;
 use crate::controller::posted::Refusal;
 
 /// A condition's message is read by people: longer ones say no more.
@@ -82,7 +83,10 @@ impl Report {
     /// in force until every parent has been visited: a restart is nothing new.
     pub(crate) fn of(about: Subject, accounts: &[Account], before: Option<&Report>) -> Self {
         if let Some(waiting) = accounts.iter().find_map(|account| account.waiting.as_ref()) {
-            return Report::idle(about, waiting.reason, &waiting.message);
+            let idle = Report::idle(about, waiting.reason, &waiting.message);
+            // Whoever paused it knows.
+            let degraded = Condition { holds: waiting.reason != pause::REASON, ..idle.degraded };
+            return Report { degraded, ..idle };
         }
         let sum = |count: fn(&Account) -> u64| accounts.iter().map(count).sum();
         let counts =

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Notify;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tracing::{Span, error_span, info, warn};
 
 use crate::cluster::Cluster;
@@ -19,6 +20,7 @@ use crate::controller::Settings;
 use crate::controller::footing::{Fares, Started};
 use crate::controller::memory::Memory;
 use crate::controller::meter::Meter;
+use crate::controller::pause::Pause;
 use crate::controller::queue::Queue;
 use crate::controller::related::Related;
 use crate::controller::undeclared::Undeclared;
@@ -48,6 +50,8 @@ pub(crate) struct Room {
     pub number: u64,
     pub definition: Arc<Definition>,
     pub settings: Settings,
+    /// What the definition asks for now, for all of its parents.
+    pub pause: watch::Receiver<Option<Pause>>,
     /// The visit that this definition may always make.
     pub own_visit: Semaphore,
     pub meter: Arc<Meter>,
@@ -71,6 +75,18 @@ pub(crate) struct Room {
 }
 
 impl Room {
+    /// What the whole definition is paused by.
+    pub(crate) fn paused(&self) -> Option<Pause> {
+        let pause = self.pause.borrow().clone();
+        pause.filter(|pause| pause.left(Timestamp::now()) != Some(Duration::ZERO))
+    }
+
+    /// The same for people to read.
+    pub(crate) fn pause_words(&self) -> Option<String> {
+        let (kind, name) = (self.role().kind(), &self.definition.name);
+        Some(self.paused()?.words(&format!("{kind} `{name}`")))
+    }
+
     /// Waits until one more visit may be made. Hooks that hang here leave a visit to every other definition.
     pub(crate) async fn seat(&self) -> SemaphorePermit<'_> {
         let seat = tokio::select! {

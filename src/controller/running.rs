@@ -62,7 +62,8 @@ impl Running {
         let mut begun = BTreeMap::new();
         for definition in in_order(wanted) {
             let id = definition.id();
-            if self.hosted.contains_key(&id) {
+            if let Some(hosted) = self.hosted.get(&id) {
+                hosted.pause_as(&definition);
                 continue;
             }
             if let Err(problem) = self.start(&definition, &mut begun, stopping.remove(&id)) {

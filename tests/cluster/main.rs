@@ -24,6 +24,7 @@ mod older_crds;
 mod operators;
 mod ownership;
 mod parents;
+mod paused;
 mod plain;
 #[path = "../protocol/mod.rs"]
 mod protocol;

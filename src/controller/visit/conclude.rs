@@ -8,6 +8,7 @@ use crate::cluster::event::Severity;
 use crate::cluster::object::Object;
 use crate::config::spec::Role;
 use crate::controller::meter::Outcome;
+use crate::controller::pause;
 use crate::controller::queue::Next;
 use crate::controller::visit::ask::HOOK_BUSY;
 use crate::controller::visit::status::{self, Ours, Said};
@@ -117,6 +118,9 @@ impl Visit<'_> {
                     self.room.queue.add_after(key.clone(), after);
                 }
                 Next::Backoff(conclusion.retry_after.unwrap_or_default())
+            }
+            (Ended::Waiting(note), after) if note.reason == pause::REASON => {
+                after.map_or(Next::Rest, Next::After)
             }
             (Ended::Waiting(_), after) => Next::After(after.map_or(WAIT, |after| after.min(WAIT))),
             _ if conclusion.unseen_writes => match self.memory.slow_down() {

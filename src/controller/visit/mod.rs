@@ -9,6 +9,7 @@ mod ask;
 mod claim;
 mod conclude;
 mod finalizer;
+mod pause;
 mod prepare;
 pub(crate) mod refused;
 pub(crate) mod rehearsal;
@@ -182,6 +183,9 @@ impl Visit<'_> {
 
     async fn run(&mut self, parent: Arc<Object>) -> Result<Conclusion, Error> {
         let key = parent.key.clone();
+        if let Some(paused) = self.paused(&parent).await? {
+            return Ok(paused);
+        }
         let Some(situation) = self.prepare(parent).await? else {
             self.room.related.forget(&key);
             return Ok(Conclusion::nothing_to_do());
