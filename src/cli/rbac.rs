@@ -31,7 +31,7 @@ pub(super) struct Flags {
     /// Also prints bindings to this service account
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = key)]
     service_account: Option<Key>,
-    /// Objects are written in this namespace alone, by right of a Role; may be repeated. What is watched is watched everywhere
+    /// For `run --namespace`: nothing outside this namespace is looked at, and a Role is enough; may be repeated
     #[arg(long, value_name = "NAMESPACE", value_parser = name)]
     namespace: Vec<String>,
     /// A kind that customize hooks ask for, such as v1/secrets or apps/v1/deployments; may be repeated
@@ -69,7 +69,8 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
     };
     related
         .extend(flags.related.into_iter().map(|resource| Related { resource, by_namespace_labels: false }));
-    let duties = Duties { definitions, related, lease: flags.lease };
+    let follows_cluster = flags.namespace.is_empty();
+    let duties = Duties { definitions, related, follows_cluster, lease: flags.lease };
     let wanted = Wanted {
         name: flags.name,
         service_account: flags.service_account,

@@ -279,3 +279,20 @@ fn printed_rights_are_enough_for_decorators_and_for_roll_outs() {
         );
     }
 }
+
+#[test]
+fn printed_roles_of_a_namespace_are_enough_for_it() {
+    let mut lab = Lab::new("rights-namespace");
+    let hook = Hook::from_spec();
+    lab.write_definitions(&[&lab.definition().config_maps().sync(&hook).finalize(&hook)]);
+    let namespace = lab.namespace.clone();
+    narrow(&mut lab, &["--namespace", &namespace]);
+    assert!(lab.plane.get(&format!("{ROLES}/{namespace}")).is_none(), "no ClusterRole is needed");
+    let controller = lab.start(&["--namespace", &namespace]);
+    lab.add_thing("t", json!({"children": [config_map("a", "1")]}));
+    lab.wait_synced(&lab.thing("t"));
+    lab.plane.delete(&lab.thing("t"));
+    lab.wait_gone(&lab.thing("t"));
+    controller.terminate();
+    assert_eq!(refused(&lab), [""; 0]);
+}

@@ -10,13 +10,15 @@ use crate::config::Definition;
 use crate::config::spec::ResourceName;
 use crate::object::name::Key;
 
-use crate::author::rbac::needs::{Need, of_definition, of_definitions, of_election};
+use crate::author::rbac::needs::{Need, of_all, of_definition, of_definitions, of_election};
 
 /// What `run` is to be allowed to do.
 pub(crate) struct Duties<'d> {
     pub definitions: Vec<&'d Definition>,
     /// Kinds that customize hooks ask for, with whether they are picked by namespaces' labels.
     pub related: Vec<Related>,
+    /// Definitions in the cluster are followed, too.
+    pub follows_cluster: bool,
     /// The Lease that replicas elect a leader by.
     pub lease: Option<Key>,
 }
@@ -31,7 +33,10 @@ pub(crate) struct Related {
 
 impl Duties<'_> {
     fn needs(&self) -> Vec<Need> {
-        let mut needs = of_definitions();
+        let mut needs = of_all();
+        if self.follows_cluster {
+            needs.extend(of_definitions());
+        }
         needs.extend(self.definitions.iter().flat_map(|definition| of_definition(definition)));
         needs.extend(self.related.iter().flat_map(needs::of_related));
         needs.extend(self.lease.iter().flat_map(of_election));

@@ -21,7 +21,7 @@ pub(super) struct Need {
 /// Where a right must hold.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
-    /// In all namespaces: watches go over the whole cluster.
+    /// In all namespaces, or in those that are looked at.
     Everywhere,
     /// Where the objects are that are written.
     Written,
@@ -68,13 +68,17 @@ fn needs(place: Place, group: &str, resource: &str, verbs: &[Verb]) -> Vec<Need>
 }
 
 /// What is needed whatever the definitions are.
+pub(super) fn of_all() -> Vec<Need> {
+    events(Place::Written)
+}
+
+/// What is needed to follow the definitions in the cluster.
 pub(super) fn of_definitions() -> Vec<Need> {
     let kinds = ["compositecontrollers", "decoratorcontrollers"];
     let watched = |kind| needs(Place::Everywhere, METACONTROLLER, kind, &[Verb::List, Verb::Watch]);
     let mut all: Vec<Need> = kinds.into_iter().flat_map(watched).collect();
     let told = |kind| need(Place::Everywhere, METACONTROLLER, format!("{kind}/status"), Verb::Patch);
     all.extend(kinds.map(told));
-    all.extend(events(Place::Written));
     all.extend(events(Place::Namespace(EVENTS_OF_THE_CLUSTER.into())));
     all
 }

@@ -16,9 +16,9 @@ pub(crate) struct Wanted {
     pub name: String,
     /// Who they are bound to, if to anybody.
     pub service_account: Option<Key>,
-    /// Objects are written in these namespaces alone; empty is everywhere.
+    /// What is looked at and written is in these namespaces alone; empty is everywhere.
     pub namespaces: Vec<String>,
-    /// Resources that have no namespaces, by group and plural: they are written by right of the ClusterRole.
+    /// Resources that have no namespaces, by group and plural: a ClusterRole is for them.
     pub cluster_scoped: BTreeSet<(String, String)>,
 }
 
@@ -43,8 +43,11 @@ impl Duties<'_> {
         for rights in within.values_mut() {
             drop_what_is_granted(rights, &everywhere);
         }
-        let mut manifests = vec![wanted.role(None, &everywhere)];
-        manifests.extend(wanted.binding(None));
+        let mut manifests = Vec::new();
+        if !everywhere.is_empty() {
+            manifests.push(wanted.role(None, &everywhere));
+            manifests.extend(wanted.binding(None));
+        }
         for (namespace, rights) in within.iter().filter(|(_, rights)| !rights.is_empty()) {
             manifests.push(wanted.role(Some(namespace), rights));
             manifests.extend(wanted.binding(Some(namespace)));
@@ -70,7 +73,7 @@ impl Wanted {
         let has_namespaces = !self.cluster_scoped.contains(&(need.group.clone(), plural.to_string()));
         match &need.place {
             Place::Namespace(namespace) => vec![Some(namespace.clone())],
-            Place::Written if has_namespaces && !self.namespaces.is_empty() => {
+            _ if has_namespaces && !self.namespaces.is_empty() => {
                 self.namespaces.iter().cloned().map(Some).collect()
             }
             Place::Written | Place::Everywhere => vec![None],

@@ -165,7 +165,7 @@ impl Operator {
 
     /// How often a controller has called the hook for this parent.
     pub fn visits(&self, controller: &Controller, parent: &str) -> usize {
-        let parent = format!("parent={}/{parent} ", self.lab.namespace);
+        let parent = format!("namespace={} name={parent} ", self.lab.namespace);
         let log = controller.log();
         log.lines().filter(|line| line.contains("hook called") && line.contains(&parent)).count()
     }

@@ -34,7 +34,10 @@ fn website() -> Definition {
 }
 
 fn printed(definitions: &[Definition], related: Vec<Related>, lease: Option<Key>, wanted: Wanted) -> String {
-    text(&Duties { definitions: definitions.iter().collect(), related, lease }.roles(&wanted))
+    let follows_cluster = wanted.namespaces.is_empty();
+    text(
+        &Duties { definitions: definitions.iter().collect(), related, follows_cluster, lease }.roles(&wanted),
+    )
 }
 
 #[test]
@@ -67,7 +70,7 @@ rules:
 }
 
 #[test]
-fn writes_are_bound_to_namespaces_where_that_is_asked_for() {
+fn all_is_bound_to_namespaces_where_that_is_asked_for() {
     let split = Wanted {
         namespaces: vec!["shop".into(), "blog".into()],
         service_account: Some(Key::new("ops", "sw")),
@@ -78,21 +81,19 @@ fn writes_are_bound_to_namespaces_where_that_is_asked_for() {
     definition.spec.hooks = Default::default();
     let printed = printed(&[definition], Vec::new(), None, split);
     let cluster = "- {apiGroups: [example.com], resources: [websites], verbs: [get, list, watch, patch]}\n";
-    assert!(printed.contains(cluster), "a kind without namespaces is written everywhere: {printed}");
+    assert!(printed.contains(cluster), "a kind without namespaces: {printed}");
     let role = |namespace| {
         format!(
             "kind: Role\nmetadata:\n  name: sw\n  namespace: {namespace}\nrules:\n{}{}---\n",
             "- {apiGroups: [\"\"], resources: [events], verbs: [create, patch]}\n",
-            "- {apiGroups: [apps], resources: [deployments], verbs: [get, create, patch, delete]}\n"
+            "- {apiGroups: [apps], resources: [deployments], verbs: [get, list, watch, create, patch, delete]}\n"
         )
     };
     assert!(printed.contains(&role("shop")) && printed.contains(&role("blog")), "{printed}");
-    let events =
-        "namespace: default\nrules:\n- {apiGroups: [\"\"], resources: [events], verbs: [create, patch]}\n---";
-    assert!(printed.contains(events), "events of what has no namespace: {printed}");
-    assert_eq!(printed.matches("kind: RoleBinding").count(), 3);
+    assert!(!printed.contains("compositecontrollers"), "definitions have no namespace: {printed}");
+    assert_eq!(printed.matches("kind: RoleBinding").count(), 2);
     assert_eq!(printed.matches("kind: ClusterRoleBinding").count(), 1);
-    assert_eq!(printed.matches("- kind: ServiceAccount\n  namespace: ops\n  name: sw\n").count(), 4);
+    assert_eq!(printed.matches("- kind: ServiceAccount\n  namespace: ops\n  name: sw\n").count(), 3);
 }
 
 #[test]
@@ -116,7 +117,12 @@ fn what_roles_cannot_know_is_remarked() {
         .replace("apps/v1, resource: deployments", "rbac.authorization.k8s.io/v1, resource: roles")
         + "    customize: {webhook: {path: /website/customize}}\n";
     let definitions = load("f", &text).unwrap();
-    let duties = Duties { definitions: definitions.iter().collect(), related: Vec::new(), lease: None };
+    let duties = Duties {
+        definitions: definitions.iter().collect(),
+        related: Vec::new(),
+        follows_cluster: true,
+        lease: None,
+    };
     assert_eq!(
         duties.remarks(),
         [
@@ -124,7 +130,7 @@ fn what_roles_cannot_know_is_remarked() {
             "`website` makes roles: it must itself have every right that they give, which is to be added by hand",
         ]
     );
-    let nothing = Duties { definitions: Vec::new(), related: Vec::new(), lease: None };
+    let nothing = Duties { definitions: Vec::new(), related: Vec::new(), follows_cluster: true, lease: None };
     assert_eq!(
         nothing.remarks(),
         ["there is no definition: the roles are those of a controller that waits for one"]
