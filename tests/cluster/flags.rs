@@ -24,6 +24,11 @@ fn lab(subject: &str, hook: &Hook) -> (Lab, Command) {
     (lab, command)
 }
 
+/// The log, in which some values are in quotes.
+fn unquoted(controller: &Controller) -> String {
+    controller.log().replace('"', "")
+}
+
 #[test]
 fn arguments_of_metacontrollers_deployment_work() {
     let hook = Hook::from_spec();
@@ -33,8 +38,8 @@ fn arguments_of_metacontrollers_deployment_work() {
     lab.add_thing("t", json!({"children": [config_map("a", "1")]}));
     lab.wait(&lab.config_map("a"), "the child is made", |_| true);
     lab.wait_until("debug is on", || controller.log().contains("hook called"));
-    let ignored = "flag has no meaning here, ignored flag=\"--discovery-interval\"";
-    assert_eq!(controller.log().matches(ignored).count(), 1, "said once");
+    let ignored = "flag has no meaning here, ignored flag=--discovery-interval ";
+    assert_eq!(unquoted(&controller).matches(ignored).count(), 1, "said once");
     assert_eq!(controller.log().matches("no meaning").count(), 1, "of nothing else");
 }
 
@@ -86,7 +91,7 @@ fn every_flag_of_metacontroller_is_taken_in_each_spelling() {
         "--stderrthreshold",
         "--apply-strategy=dynamic-apply",
     ] {
-        assert!(controller.log().contains(&format!("ignored flag=\"{flag}\"")), "{flag}");
+        assert!(unquoted(&controller).contains(&format!("ignored flag={flag} ")), "{flag}");
     }
 }
 

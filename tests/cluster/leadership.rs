@@ -95,8 +95,8 @@ fn candidate(lab: &Lab, name: &str) -> Candidate {
     let identity = wait_until(SOON, "it takes part", || {
         let log = controller.log();
         let line = log.lines().find(|line| line.contains("Attempting to acquire leader lease..."));
-        let identity = line.and_then(|line| line.split("identity=\"").nth(1)?.split('"').next());
-        identity.map(str::to_owned).ok_or(log)
+        let identity = line.and_then(|line| line.split("identity=").nth(1)?.split(' ').next());
+        identity.map(|identity| identity.trim_matches('"').to_owned()).ok_or(log)
     });
     Candidate { controller, user, identity }
 }
