@@ -46,12 +46,24 @@ impl ControlPlane {
     #[track_caller]
     fn wait_for_policy(&self, namespace: &str, image: &str, held: bool) {
         let pods = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
-        let pod = json!({"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "probe", "image": image}]}});
+        let pod = probe(image);
         wait_until(PATIENCE, &format!("pods with the image {image} are held: {held}"), || {
             let pod = self.create(&pods, &pod);
             if is_held(&pod) == held { Ok(()) } else { Err(pod["metadata"]["annotations"].to_string()) }
         });
     }
+}
+
+/// A pod that no namespace refuses.
+fn probe(image: &str) -> Value {
+    let security = json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}});
+    json!({
+        "metadata": {"name": "probe"},
+        "spec": {
+            "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [{"name": "probe", "image": image, "securityContext": security}],
+        },
+    })
 }
 
 /// kwok's stages leave alone what carries the word `stays-unready`.

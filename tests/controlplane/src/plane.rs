@@ -251,9 +251,14 @@ impl ControlPlane {
     #[track_caller]
     pub fn account(&self, namespace: &str, name: &str) -> User {
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
-        let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
-        self.create(&accounts, &account);
-        let path = format!("{accounts}/{name}/token");
+        self.create(&format!("/api/v1/namespaces/{namespace}/serviceaccounts"), &account);
+        self.sign_in(namespace, name)
+    }
+
+    /// A service account that is there, with a token of its own.
+    #[track_caller]
+    pub fn sign_in(&self, namespace: &str, name: &str) -> User {
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
         let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}});
         let answer = self.create(&path, &request);
         let token = answer["status"]["token"].as_str().expect("a token request is answered with a token");

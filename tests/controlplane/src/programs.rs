@@ -1,4 +1,4 @@
-//! The programs of a control plane: taken from `KUBEBUILDER_ASSETS`, or built once from Go modules and kept.
+//! The programs of a control plane, and Helm: taken from `KUBEBUILDER_ASSETS`, or built once from Go modules and kept.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{BufRead, BufReader, Read};
@@ -13,8 +13,30 @@ use crate::{folder, process, say};
 
 const KUBERNETES: &str = "1.36.3";
 const GO: (u32, u32) = (1, 26);
-const GO_MOD: &str = include_str!("../go/go.mod");
-const GO_SUM: &str = include_str!("../go/go.sum");
+
+/// A Go module that holds no code: what it names as tools is built.
+struct Module {
+    /// What is built, in words.
+    makes: &'static str,
+    go_mod: &'static str,
+    go_sum: &'static str,
+    linker_flags: fn() -> String,
+}
+
+const CONTROL_PLANE: Module = Module {
+    makes: "the control plane",
+    go_mod: include_str!("../go/go.mod"),
+    go_sum: include_str!("../go/go.sum"),
+    linker_flags: control_plane_flags,
+};
+
+/// A module of its own, since Helm's Kubernetes libraries are newer ones.
+const HELM: Module = Module {
+    makes: "Helm",
+    go_mod: include_str!("../helm/go.mod"),
+    go_sum: include_str!("../helm/go.sum"),
+    linker_flags: helm_flags,
+};
 
 /// How often a long step says how far it is.
 const PROGRESS: Duration = Duration::from_secs(5);
@@ -57,12 +79,14 @@ const SOURCES: [Source; 6] = [
     Source { name: "kubectl", package: "k8s.io/kubernetes/cmd/kubectl", built: "kubectl" },
 ];
 
+const HELM_SOURCE: Source = Source { name: "helm", package: "helm.sh/helm/v3/cmd/helm", built: "helm" };
+
 impl Programs {
     pub(crate) fn obtain() -> Result<Programs, Error> {
         let assets = assets();
         let missing =
             SOURCES.iter().filter(|source| given(assets.as_deref(), source).is_none()).collect::<Vec<_>>();
-        let built = if missing.is_empty() { PathBuf::new() } else { build_once(&missing)? };
+        let built = if missing.is_empty() { PathBuf::new() } else { build_once(&CONTROL_PLANE, &missing)? };
         let path = |name: &str| {
             let source =
                 SOURCES.iter().find(|source| source.name == name).expect("the table names every program");
@@ -87,7 +111,15 @@ pub(crate) fn kubectl() -> Result<PathBuf, Error> {
         std::env::split_paths(&path).map(|folder| folder.join("kubectl")).find(|file| file.is_file());
     match given(assets().as_deref(), source).or(on_path) {
         Some(kubectl) => Ok(kubectl),
-        None => Ok(build_once(&[source])?.join(source.built)),
+        None => Ok(build_once(&CONTROL_PLANE, &[source])?.join(source.built)),
+    }
+}
+
+/// Helm in the version that the tests of the chart are written for. The first call builds it, in a minute or two.
+pub fn helm() -> Result<PathBuf, Error> {
+    match given(assets().as_deref(), &HELM_SOURCE) {
+        Some(helm) => Ok(helm),
+        None => Ok(build_once(&HELM, &[&HELM_SOURCE])?.join(HELM_SOURCE.built)),
     }
 }
 
@@ -100,9 +132,9 @@ fn given(assets: Option<&Path>, source: &Source) -> Option<PathBuf> {
 }
 
 /// The folder with the programs of `sources`, built by the first process that needs them.
-fn build_once(sources: &[&Source]) -> Result<PathBuf, Error> {
+fn build_once(of: &Module, sources: &[&Source]) -> Result<PathBuf, Error> {
     let cache = folder::cache()?;
-    let done = cache.join(fingerprint(sources));
+    let done = cache.join(fingerprint(of, sources));
     if done.is_dir() {
         return Ok(done);
     }
@@ -115,14 +147,14 @@ fn build_once(sources: &[&Source]) -> Result<PathBuf, Error> {
     let _ = fs::remove_dir_all(&unfinished);
     fs::create_dir_all(unfinished.join("module"))
         .doing(|| format!("making the folder {}", unfinished.display()))?;
-    build(sources, &unfinished)?;
+    build(of, sources, &unfinished)?;
     fs::rename(&unfinished, &done).doing(|| format!("naming the finished build {}", done.display()))?;
     Ok(done)
 }
 
 /// What the programs are made from: other versions or flags lie in another folder.
-fn fingerprint(sources: &[&Source]) -> String {
-    let mut text = format!("{GO_MOD}{GO_SUM}{}", linker_flags());
+fn fingerprint(of: &Module, sources: &[&Source]) -> String {
+    let mut text = format!("{}{}{}", of.go_mod, of.go_sum, (of.linker_flags)());
     sources.iter().for_each(|source| text.push_str(source.package));
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
@@ -131,25 +163,22 @@ fn fingerprint(sources: &[&Source]) -> String {
 fn wait_for_lock(path: &Path) -> Result<File, Error> {
     let file = File::create(path).doing(|| format!("opening {}", path.display()))?;
     if let Err(TryLockError::WouldBlock) = file.try_lock() {
-        say("waiting for another process that builds the control plane");
+        say("waiting for another process that builds from Go modules");
         file.lock().doing(|| format!("locking {}", path.display()))?;
     }
     Ok(file)
 }
 
-fn build(sources: &[&Source], into: &Path) -> Result<(), Error> {
+fn build(of: &Module, sources: &[&Source], into: &Path) -> Result<(), Error> {
     let module = into.join("module");
-    for (name, content) in [("go.mod", GO_MOD), ("go.sum", GO_SUM)] {
+    for (name, content) in [("go.mod", of.go_mod), ("go.sum", of.go_sum)] {
         fs::write(module.join(name), content).doing(|| format!("writing {name}"))?;
     }
     check_go(&module)?;
     let packages: Vec<&str> = sources.iter().map(|source| source.package).collect();
     let names: Vec<&str> = sources.iter().map(|source| source.name).collect();
-    say(&format!(
-        "building a Kubernetes {KUBERNETES} control plane from Go modules, once: {}",
-        names.join(", ")
-    ));
-    let needed = download(&module, &packages)?;
+    say(&format!("building {} from Go modules, once: {}", of.makes, names.join(", ")));
+    let needed = download(of, &module, &packages)?;
     let mut command = go(&module);
     command.args([
         "build",
@@ -158,32 +187,45 @@ fn build(sources: &[&Source], into: &Path) -> Result<(), Error> {
         "-buildvcs=false",
         "-trimpath",
         "-ldflags",
-        &linker_flags(),
+        &(of.linker_flags)(),
         "-o",
     ]);
     command.arg(format!("{}/", into.display())).args(&packages);
     let compiled = |lines: usize| format!("compiled {lines} of at most {needed} packages");
-    run(command, "building the control plane", compiled).map(|_| ())?;
+    run(command, &format!("building {}", of.makes), compiled).map(|_| ())?;
     fs::remove_dir_all(&module).doing(|| format!("removing {}", module.display()))
 }
 
 /// Downloads the modules and counts the packages to compile. A package compiled before is counted and not compiled.
-fn download(module: &Path, packages: &[&str]) -> Result<usize, Error> {
+fn download(of: &Module, module: &Path, packages: &[&str]) -> Result<usize, Error> {
     let mut command = go(module);
     command.args(["list", "-mod=readonly", "-deps"]).args(packages);
-    let list = run(command, "downloading the control plane's Go modules", |lines| {
-        format!("downloaded {lines} modules")
-    })?;
+    let step = format!("downloading the Go modules of {}", of.makes);
+    let list = run(command, &step, |lines| format!("downloaded {lines} modules"))?;
     Ok(list.lines().count())
 }
 
 /// kubectl refuses to work without a version of its own that it can parse.
-fn linker_flags() -> String {
-    let (major_minor, _) = KUBERNETES.rsplit_once('.').expect("a version has three parts");
-    let (major, minor) = major_minor.split_once('.').expect("a version has three parts");
+fn control_plane_flags() -> String {
+    let (major, minor) = kubernetes_version();
     let set = |name: &str, value: &str| format!(" -X k8s.io/component-base/version.{name}={value}");
     let version = set("gitVersion", &format!("v{KUBERNETES}"));
     format!("-s -w{version}{}{}", set("gitMajor", major), set("gitMinor", minor))
+}
+
+/// Helm takes the cluster that charts are rendered for without one to be of this version.
+fn helm_flags() -> String {
+    let (major, minor) = kubernetes_version();
+    let set = |package: &str| {
+        let variable = format!("helm.sh/helm/v3/pkg/{package}.k8sVersion");
+        format!(" -X {variable}Major={major} -X {variable}Minor={minor}")
+    };
+    format!("-s -w{}{}", set("chartutil"), set("lint/rules"))
+}
+
+fn kubernetes_version() -> (&'static str, &'static str) {
+    let (major_minor, _) = KUBERNETES.rsplit_once('.').expect("a version has three parts");
+    major_minor.split_once('.').expect("a version has three parts")
 }
 
 fn go(module: &Path) -> Command {
@@ -200,8 +242,9 @@ fn check_go(module: &Path) -> Result<(), Error> {
     let instead =
         "or name existing servers with KUBEBUILDER_ASSETS, or an existing cluster with SYNCWRIGHT_KUBECONFIG";
     let (major, minor) = GO;
-    let want =
-        format!("the control plane is built from Go modules: install Go {major}.{minor} or newer, {instead}");
+    let want = format!(
+        "the tests' programs are built from Go modules: install Go {major}.{minor} or newer, {instead}"
+    );
     let answer = go(module).args(["env", "GOVERSION"]).output();
     let answer = answer.map_err(|error| Error::new(format!("`go` cannot be run ({error}); {want}")))?;
     let version = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
