@@ -1,0 +1,119 @@
+//! What Helm says of the chart, of wrong values, and what must be the same in two places.
+
+use crate::helm::{Helm, find, objects, read, text, yaml};
+
+#[test]
+fn helm_finds_no_fault() {
+    let helm = Helm::new();
+    let output = helm.run(&["lint", "chart", "--strict", "--quiet"]);
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+}
+
+#[test]
+fn wrong_values_are_refused_by_name() {
+    let helm = Helm::new();
+    for (value, named) in [
+        ("replica=2", "'replica'"),
+        ("replicas=two", "replicas"),
+        ("operators.mongodb=true", "'mongodb'"),
+        ("leaderElection.leaseDuration=15", "leaderElection/leaseDuration"),
+        ("log.format=xml", "log/format"),
+        ("rbac.rules[0].verb=get", "rbac/rules/0"),
+        ("hooks.sync=x", "hooks"),
+    ] {
+        let output = helm.run(&["template", "sw", "chart", "--set", value]);
+        let told = text(&output.stderr);
+        assert!(!output.status.success() && told.contains(named), "{value}: {told}");
+    }
+}
+
+#[test]
+fn every_value_has_a_comment_and_a_schema() {
+    let values = yaml(&read("chart/values.yaml"));
+    let schema: serde_json::Value = serde_json::from_str(&read("chart/values.schema.json")).unwrap();
+    for name in values.as_object().unwrap().keys() {
+        assert!(schema["properties"][name].is_object(), "`{name}` has no schema");
+        assert_ne!(schema["properties"][name], serde_json::json!({}), "`{name}` may be anything");
+    }
+    let text = read("chart/values.yaml");
+    let lines: Vec<&str> = text.lines().collect();
+    // A block's comment may stand above its first line or above the line that it begins with.
+    let told = |index: usize| {
+        lines[index.saturating_sub(1)].trim_start().starts_with('#')
+            || lines.get(index + 1).is_some_and(|next| next.trim_start().starts_with('#'))
+            || !lines[index.saturating_sub(1)].trim().is_empty()
+    };
+    for (index, line) in lines.iter().enumerate() {
+        let is_key = line.starts_with(|c: char| c.is_ascii_lowercase());
+        let is_plain = ["resources:", "podAnnotations:"].iter().any(|plain| line.starts_with(plain));
+        assert!(!is_key || told(index) || is_plain, "chart/values.yaml:{}: no comment: {line}", index + 1);
+    }
+}
+
+/// The chart's version of the program is the program's.
+#[test]
+fn chart_runs_this_version() {
+    let chart = yaml(&read("chart/Chart.yaml"));
+    assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn crds_are_those_of_the_sources_and_are_kept() {
+    let rendered = objects(&Helm::new().template(&[]));
+    let crds: Vec<_> =
+        rendered.iter().filter(|object| object["kind"] == "CustomResourceDefinition").collect();
+    assert_eq!(crds.len(), 6);
+    for file in [
+        "src/config/crds/compositecontrollers.yaml",
+        "src/config/crds/controllerrevisions.yaml",
+        "src/config/crds/decoratorcontrollers.yaml",
+        "hooks/backupschedule/crd.yaml",
+        "hooks/mysql/crd.yaml",
+        "hooks/postgresqlcluster/crd.yaml",
+    ] {
+        let source = yaml(&read(file));
+        let crd = find(&rendered, "CustomResourceDefinition", source["metadata"]["name"].as_str().unwrap());
+        assert_eq!(crd["spec"], source["spec"], "{file}");
+        assert_eq!(crd["metadata"]["annotations"]["helm.sh/resource-policy"], "keep", "{file}");
+    }
+}
+
+#[test]
+fn config_map_holds_the_shipped_definitions_and_templates() {
+    let rendered = objects(&Helm::new().template(&[]));
+    let data = &find(&rendered, "ConfigMap", "sw")["data"];
+    let items =
+        &find(&rendered, "Deployment", "sw")["spec"]["template"]["spec"]["volumes"][0]["configMap"]["items"];
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let mut paths = Vec::new();
+    for item in items.as_array().unwrap() {
+        let path = text(&item["path"]);
+        if path != "controllers.yaml" {
+            assert_eq!(text(&data[text(&item["key"])]), read(&path), "{path}");
+        }
+        paths.push(path);
+    }
+    let expected = [
+        "controllers.yaml",
+        "hooks/backupschedule/sync.yaml",
+        "hooks/mysql/sync.yaml",
+        "hooks/postgresqlcluster/_cluster.yaml",
+        "hooks/postgresqlcluster/_servers.yaml",
+        "hooks/postgresqlcluster/finalize.yaml",
+        "hooks/postgresqlcluster/sync.yaml",
+    ];
+    assert_eq!(paths, expected);
+    assert_eq!(data.as_object().unwrap().len(), expected.len());
+    assert_eq!(objects(&text(&data["controllers.yaml"])), objects(&read("controllers.yaml")));
+}
+
+/// A release and a ConfigMap may have 1 MiB; there is room for many more operators.
+#[test]
+fn chart_is_small() {
+    let helm = Helm::new();
+    let folder = tempfile::tempdir().unwrap();
+    helm.answer(&["package", "chart", "--destination", folder.path().to_str().unwrap()]);
+    let package = folder.path().join(format!("syncwright-{}.tgz", env!("CARGO_PKG_VERSION")));
+    let size = std::fs::metadata(&package).expect("the package is there").len();
+    assert!(size < 100_000, "{size} bytes");
+}
