@@ -1,5 +1,8 @@
 //! syncwright: Kubernetes controllers declared in YAML, with hooks written as templates.
 
+// `println!` panics where the reader has gone, as `head` does: `cli::out` prints.
+#![warn(clippy::print_stdout)]
+
 mod author;
 mod cli;
 mod cluster;

@@ -6,8 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::author::new::{self, Appended, From, Overwrite, Sketch, Target, Wish, Written};
-use crate::cli::Ended;
-use crate::problem::Problem;
+use crate::cli::{Ended, out};
 
 /// Make a working operator: a CRD, templates, cases, an example, and the entry of controllers.yaml
 #[derive(Args)]
@@ -74,34 +73,30 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
     let made = new::sketch(wish, &from).and_then(|sketch| Ok((new::write(&sketch, &target)?, sketch)));
     match made {
         Ok((written, sketch)) => {
-            tell(&written, &sketch, &target);
+            out::print(&told(&written, &sketch, &target))?;
             Ok(Ended::Well)
         }
-        Err(problem) => bail!("{}", told(&problem)),
+        Err(problem) => bail!("{}", problem.page()),
     }
 }
 
-fn told(problem: &Problem) -> String {
-    problem.page()
-}
-
-fn tell(written: &Written, sketch: &Sketch, target: &Target) {
-    for file in &written.files {
-        println!("wrote {}", file.display());
-    }
+fn told(written: &Written, sketch: &Sketch, target: &Target) -> String {
+    let mut lines: Vec<String> =
+        written.files.iter().map(|file| format!("wrote {}", file.display())).collect();
     let (hooks, controllers) = (target.hooks.display(), target.controllers.display());
     let hook = &sketch.names.hook;
-    match written.definition {
-        Appended::Yes => println!("added controller `{hook}` to {controllers}"),
-        Appended::WasThere => println!("kept controller `{hook}` in {controllers} as it is"),
-    }
-    for note in &sketch.notes {
-        println!("note: {note}");
-    }
-    println!();
-    println!("Next:");
-    println!("  syncwright test --only {hook}/");
-    println!("  kubectl apply -f {hooks}/{hook}/crd.yaml");
-    println!("  syncwright run --controllers {controllers}");
-    println!("  kubectl apply -f {hooks}/{hook}/example.yaml");
+    lines.push(match written.definition {
+        Appended::Yes => format!("added controller `{hook}` to {controllers}"),
+        Appended::WasThere => format!("kept controller `{hook}` in {controllers} as it is"),
+    });
+    lines.extend(sketch.notes.iter().map(|note| format!("note: {note}")));
+    lines.extend([
+        String::new(),
+        "Next:".into(),
+        format!("  syncwright test --only {hook}/"),
+        format!("  kubectl apply -f {hooks}/{hook}/crd.yaml"),
+        format!("  syncwright run --controllers {controllers}"),
+        format!("  kubectl apply -f {hooks}/{hook}/example.yaml"),
+    ]);
+    lines.join("\n") + "\n"
 }

@@ -10,7 +10,7 @@ use crate::author::case::{self, Accept, Case, Verdict};
 use crate::author::test::coverage::Coverage;
 use crate::author::test::{self, Results};
 use crate::cli::paint::{self, Colour};
-use crate::cli::{Ended, properties, show};
+use crate::cli::{Ended, out, properties, show};
 use crate::hook::local::Shelf;
 use crate::template::Watching;
 
@@ -86,7 +86,7 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
     write_reports(&flags, &results)?;
     if ![&flags.json, &flags.junit].into_iter().flatten().any(|file| is_stdout(file)) {
         results.problems.iter().for_each(show);
-        print_text(&results);
+        out::print(&as_text(&results))?;
     }
     Ok(if results.are_good() { Ended::Well } else { Ended::AtFault })
 }
@@ -119,8 +119,7 @@ fn write_reports(flags: &Flags, results: &Results) -> Result<()> {
 
 fn write_report(file: &Path, report: &str) -> Result<()> {
     if is_stdout(file) {
-        print!("{report}");
-        return Ok(());
+        return Ok(out::print(report)?);
     }
     fs::write(file, report).with_context(|| format!("`{}` cannot be written", file.display()))
 }
@@ -129,41 +128,42 @@ fn is_stdout(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-fn print_text(results: &Results) {
+fn as_text(results: &Results) -> String {
+    let mut lines = Vec::new();
     for outcome in &results.outcomes {
         match &outcome.verdict {
             Verdict::Passed => {}
             Verdict::Accepted(file) if is_error(file) => {
-                println!("wrote {}: what it expects now is an error", file.display());
+                lines.push(format!("wrote {}: what it expects now is an error", file.display()));
             }
-            Verdict::Accepted(file) => println!("wrote {}", file.display()),
-            Verdict::Failed(lines) => {
+            Verdict::Accepted(file) => lines.push(format!("wrote {}", file.display())),
+            Verdict::Failed(differing) => {
                 let failed = paint::on_stdout(Colour::Bad, "FAILED");
-                println!("{failed} {}/{}", outcome.hook, outcome.case);
-                lines.iter().for_each(|line| println!("  {line}"));
+                lines.push(format!("{failed} {}/{}", outcome.hook, outcome.case));
+                lines.extend(differing.iter().map(|line| format!("  {line}")));
             }
         }
     }
-    println!("{}", summary(results));
-    if let Some(coverage) = &results.coverage {
-        print_coverage(coverage);
-    }
+    lines.push(summary(results));
+    lines.extend(results.coverage.iter().flat_map(of_coverage));
+    lines.join("\n") + "\n"
 }
 
 fn is_error(file: &Path) -> bool {
     file.to_string_lossy().ends_with(".error.txt")
 }
 
-fn print_coverage(coverage: &Coverage) {
+fn of_coverage(coverage: &Coverage) -> Vec<String> {
+    let mut lines = Vec::new();
     for file in &coverage.files {
         let (taken, all) = file.counts();
-        println!("{}: {taken} of {all} branches", file.file);
-        for (place, what) in file.untaken() {
-            println!("  {}:{}: {what}", place.line, place.column);
-        }
+        lines.push(format!("{}: {taken} of {all} branches", file.file));
+        let untaken = file.untaken();
+        lines.extend(untaken.map(|(place, what)| format!("  {}:{}: {what}", place.line, place.column)));
     }
     let (taken, all) = coverage.counts();
-    println!("{taken} of {all} branches taken");
+    lines.push(format!("{taken} of {all} branches taken"));
+    lines
 }
 
 fn summary(results: &Results) -> String {

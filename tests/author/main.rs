@@ -4,6 +4,7 @@ mod cases;
 mod check;
 mod manual;
 mod new;
+mod pipes;
 mod properties;
 mod render;
 mod website;

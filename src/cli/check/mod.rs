@@ -10,8 +10,8 @@ use clap::{Args, ValueEnum};
 
 use crate::author::check::finding::{Level, Rule};
 use crate::author::check::{Project, Report, check};
-use crate::cli::Ended;
 use crate::cli::paint::{Colour, on_stdout};
+use crate::cli::{Ended, out};
 
 /// Find what is wrong with hooks and definitions without a cluster: all at once, with the lines to mend
 #[derive(Args)]
@@ -90,22 +90,23 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
         Ok(report) => report,
         Err(problem) => bail!("{problem}"),
     };
-    match flags.format {
-        Format::Text => print_text(&report),
-        Format::Json => println!("{:#}", forms::json(&report)),
-        Format::Sarif => println!("{:#}", sarif::sarif(&report)),
-        Format::Github => print!("{}", forms::github(&report)),
-    }
+    out::print(&match flags.format {
+        Format::Text => as_text(&report),
+        Format::Json => format!("{:#}\n", forms::json(&report)),
+        Format::Sarif => format!("{:#}\n", sarif::sarif(&report)),
+        Format::Github => forms::github(&report),
+    })?;
     Ok(if report.findings.is_empty() { Ended::Well } else { Ended::AtFault })
 }
 
-fn print_text(report: &Report) {
+fn as_text(report: &Report) -> String {
+    let mut text = String::new();
     for finding in &report.findings {
         let page = finding.problem.page();
         let (first, rest) = page.split_once('\n').unwrap_or((&page, ""));
-        println!("{}", on_stdout(Colour::Place, first));
+        text += &format!("{}\n", on_stdout(Colour::Place, first));
         if !rest.is_empty() {
-            println!("{rest}");
+            text += &format!("{rest}\n");
         }
         let level = match finding.rule.level() {
             Level::Error => on_stdout(Colour::Bad, "error"),
@@ -116,9 +117,9 @@ fn print_text(report: &Report) {
             2 => format!(", seen in {} and another", seen.file),
             times => format!(", seen in {} and {} others", seen.file, times - 1),
         });
-        println!("{level}: {}{}\n", finding.rule.name(), seen.unwrap_or_default());
+        text += &format!("{level}: {}{}\n\n", finding.rule.name(), seen.unwrap_or_default());
     }
-    println!("{}", summary(report));
+    text + &summary(report) + "\n"
 }
 
 fn summary(report: &Report) -> String {
