@@ -103,6 +103,7 @@ fn call(preview: &Preview, asked: Asked, hook: Option<&str>) -> Result<Call> {
         wire::Call::Sync => &hooks.sync,
         wire::Call::Finalize => &hooks.finalize,
         wire::Call::Customize => &hooks.customize,
+        review => bail!("`{}` is not asked by a controller", review.name()),
     };
     let name = asked.call.name();
     let (hook, call) = match (spec.as_ref().map(target), hook) {

@@ -20,9 +20,9 @@ use crate::hook::local::{Given, Reason, Shelf, in_file, to_yaml};
 pub(super) struct Flags {
     /// The hook: the name of a folder below --hooks
     hook: String,
-    /// sync, finalize or customize
+    /// sync, finalize, customize, validate, default or convert
     call: String,
-    /// A parent, or a request with `parent`, `children`, `related`, …; JSON or YAML; `-` for stdin
+    /// A parent, or a request with `parent`, `children`, `related`, … (`object`, `old`, `to`, …); JSON or YAML; `-` for stdin
     file: PathBuf,
     /// The hooks folder
     #[arg(long, value_name = "DIR", default_value = "hooks", env = "SYNCWRIGHT_HOOKS")]

@@ -36,5 +36,20 @@ pub(crate) use self::library::Library;
 pub(crate) use self::render::{Budget, Context};
 
 /// Every name that some call gives its template. A name that is none of these, no function and set nowhere is a slip.
-const CONTEXT_NAMES: &[&str] =
-    &["parent", "children", "related", "finalizing", "controller", "now", "object", "attachments", "request"];
+const CONTEXT_NAMES: &[&str] = &[
+    "parent",
+    "children",
+    "related",
+    "finalizing",
+    "controller",
+    "now",
+    "object",
+    "attachments",
+    "request",
+    "old",
+    "operation",
+    "dry_run",
+    "user",
+    "from",
+    "to",
+];

@@ -7,6 +7,7 @@ mod new;
 mod pipes;
 mod properties;
 mod render;
+mod reviews;
 mod website;
 
 use std::fs;

@@ -134,7 +134,7 @@ impl Check {
             .flat_map(|definition| hooks(definition).filter_map(|(_, hook)| built_in(hook)))
             .collect();
         for hook in self.shelf.state().hooks {
-            for call in &hook.calls {
+            for call in hook.calls.iter().filter(|call| !call.call.is_review()) {
                 let call = call.call.name();
                 if called.contains(&(&hook.hook, call)) {
                     continue;

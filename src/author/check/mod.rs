@@ -32,6 +32,7 @@ use crate::author::check::finding::{Finding, Findings, Rule};
 use crate::author::check::requests::Request;
 use crate::author::check::sources::Sources;
 use crate::hook::local::{Reason, Refusal, Shelf, State, in_file};
+use crate::hook::wire::Call;
 use crate::hook::wire::answer::Answer;
 use crate::problem::{Place, Problem};
 use crate::schema::Catalog;
@@ -169,6 +170,11 @@ impl Check {
     fn answer(&mut self, request: &Request) -> Option<Answer> {
         let asked = (request.hook.clone(), request.call.clone());
         let answered = self.shelf.answer(&request.hook, &request.call, &request.body, case::usually_given());
+        if is_review(&request.call) && answered.is_ok() {
+            // It names no children: there is nothing more to look at.
+            self.asked.insert(asked);
+            return None;
+        }
         let answer = answered.and_then(|response| {
             let fault = |problem| Refusal { reason: Reason::Fault, problem, repeated: false };
             response.into_answer().map_err(fault)
@@ -223,4 +229,9 @@ impl Check {
         let file = if self.shelf.root().join(&file).is_file() { file } else { format!("{hook}/{call}") };
         Place { file: format!("{label}/{file}"), line: 1, column: 1 }
     }
+}
+
+/// Whether the API server asks this call, and no controller.
+fn is_review(call: &str) -> bool {
+    [Call::Validate, Call::Default, Call::Convert].into_iter().any(|review| review.name() == call)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::author::case;
-use crate::author::check::Check;
+use crate::author::check::{Check, is_review};
 use crate::config::spec::Role;
 use crate::object::name::Gvk;
 use crate::template::yaml::{self, Document};
@@ -138,7 +138,7 @@ impl Check {
     /// The parents of an example, as the API server would hand them on.
     fn example_requests(&self, hook: &str, file: &str, text: &str) -> Vec<Request> {
         let calls: Vec<&'static str> =
-            self.calls_of(hook).into_iter().filter(|call| *call != "finalize").collect();
+            self.calls_of(hook).into_iter().filter(|call| *call != "finalize" && !is_review(call)).collect();
         let documents = yaml::read(file, text).unwrap_or_default();
         let parents = documents.iter().filter(|document| self.is_parent(hook, &document.value));
         let requests = parents.flat_map(|document| {

@@ -140,6 +140,7 @@ impl Visit<'_> {
             Call::Sync => self.room.sync.as_ref(),
             Call::Finalize => self.room.finalize.as_ref(),
             Call::Customize => self.room.customize.as_ref(),
+            Call::Validate | Call::Default | Call::Convert => None,
         }
     }
 

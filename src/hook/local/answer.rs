@@ -3,6 +3,8 @@
 //! Whoever prunes by an answer trusts it, so nothing is guessed here: an unknown field, a repeated one, two children of the
 //! same name or no document at all is an error with its place.
 
+mod review;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +40,9 @@ struct Child {
 
 /// Makes the answer. `file` is where a call that rendered nothing is to be written.
 pub(super) fn assemble(documents: Vec<Document>, shape: &Shape, file: &str) -> Result<Response, Problem> {
+    if shape.call.is_review() {
+        return review::assemble(documents, shape, file);
+    }
     if documents.is_empty() {
         return Err(rendered_nothing(shape, file));
     }
@@ -58,6 +63,9 @@ pub(super) fn assemble(documents: Vec<Document>, shape: &Shape, file: &str) -> R
 impl Response {
     /// The answer as the protocol has it.
     pub(crate) fn into_value(mut self) -> Value {
+        if self.call.is_review() {
+            return Value::Object(self.fields);
+        }
         let mut answer = Map::new();
         answer.extend(self.fields.shift_remove_entry("status"));
         if self.call != Call::Customize {
@@ -80,6 +88,12 @@ impl Response {
 
     /// The answer as the controller takes it.
     pub(crate) fn into_answer(mut self) -> Result<Answer, Problem> {
+        if self.call.is_review() {
+            // Without children it would read as the wish that none be there.
+            let name = self.call.name();
+            return Err(Problem::new(format!("`{name}` answers the API server, and no controller"))
+                .expected("the path of a `sync`, `finalize` or `customize`"));
+        }
         let mut answer =
             Answer::from_fields(self.role(), self.call, Decoding::Loose, self.with_list_field())?;
         let desired = |Child { object, origin }| DesiredChild {
@@ -356,10 +370,17 @@ fn text_in<'a>(object: &'a Map<String, Value>, key: &str) -> &'a str {
 fn rendered_nothing(shape: &Shape, file: &str) -> Problem {
     let name = match shape.call {
         Call::Customize => "relatedResources",
-        Call::Sync | Call::Finalize => shape.children_field(),
+        _ => shape.children_field(),
     };
-    Problem::new("rendered nothing: not a single document")
-        .at(Place { file: file.into(), line: 1, column: 1 })
+    let nothing = Problem::new("rendered nothing: not a single document").at(Place {
+        file: file.into(),
+        line: 1,
+        column: 1,
+    });
+    if shape.call == Call::Convert {
+        return nothing.expected("fields of the object in its other version, such as `spec`");
+    }
+    nothing
         .expected("a child, or a field of the answer")
         .hint(format!("write `{name}: []` to say that none is wanted"))
 }

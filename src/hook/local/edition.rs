@@ -12,7 +12,8 @@ use crate::hook::wire::Call;
 use crate::problem::{Place, Problem};
 use crate::template::{Library, Watching};
 
-pub(super) const CALLS: [Call; 3] = [Call::Sync, Call::Finalize, Call::Customize];
+pub(super) const CALLS: [Call; 6] =
+    [Call::Sync, Call::Finalize, Call::Customize, Call::Validate, Call::Default, Call::Convert];
 
 /// What answers a hook's calls.
 pub(super) struct Edition {

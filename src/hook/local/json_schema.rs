@@ -55,6 +55,22 @@ fn request() -> Value {
                 "description": "The time that templates see; 2026-01-01T00:00:00Z when absent.",
             },
             "entropy": optional("string", "Any text; it seeds `random_string`."),
+            "old": optional("object", "validate, default: the object before an update."),
+            "operation": {
+                "enum": ["CREATE", "UPDATE", "DELETE", "CONNECT", null],
+                "description": "validate, default: without it, CREATE, or UPDATE where there is an `old`.",
+            },
+            "dry_run": optional("boolean", "validate, default: nothing is kept of the object."),
+            "user": {
+                "description": "validate, default: who asks.",
+                "type": ["object", "null"],
+                "properties": {
+                    "name": {"type": "string"},
+                    "groups": {"type": "array", "items": {"type": "string"}},
+                },
+            },
+            "from": optional("string", "convert: the version of the object."),
+            "to": {"type": "string", "description": "convert: the version that is asked for."},
         },
         "additionalProperties": false,
     })
@@ -76,20 +92,39 @@ pub(crate) fn case_response() -> Value {
     let strict = |role, call| answer(role, call, Decoding::Strict);
     let has = |field: &str| json!({"required": [field]});
     let schemas: Map<String, Value> = parts().into_iter().collect();
+    let choices = [
+        ("relatedResources", strict(Role::Composite, Call::Customize)),
+        ("attachments", strict(Role::Decorator, Call::Sync)),
+        ("errors", judgement()),
+        ("defaults", sealed(json!({"defaults": {"type": "object"}}))),
+        ("apiVersion", json!({"required": ["apiVersion", "kind"]})),
+    ];
+    let otherwise = strict(Role::Composite, Call::Sync);
+    let chosen = choices
+        .into_iter()
+        .rfold(otherwise, |rest, (field, schema)| json!({"if": has(field), "then": schema, "else": rest}));
     json!({
         "$schema": DIALECT,
         "title": "Answer of a case",
         "description": "The whole answer that the request beside it must get.",
         "type": "object",
-        "if": has("relatedResources"),
-        "then": strict(Role::Composite, Call::Customize),
-        "else": {
-            "if": has("attachments"),
-            "then": strict(Role::Decorator, Call::Sync),
-            "else": strict(Role::Composite, Call::Sync),
-        },
+        "allOf": [chosen],
         "$defs": schemas,
     })
+}
+
+/// Of `validate`.
+fn judgement() -> Value {
+    let text = json!({"type": "string", "minLength": 1});
+    let error = sealed(json!({"field": text, "message": text}));
+    let list = |items: Value| json!({"type": "array", "items": items});
+    sealed(json!({"errors": list(error), "warnings": list(json!({"type": "string"}))}))
+}
+
+/// A map with exactly these fields.
+fn sealed(properties: Value) -> Value {
+    let required: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
+    json!({"type": "object", "required": required, "properties": properties, "additionalProperties": false})
 }
 
 #[cfg(test)]

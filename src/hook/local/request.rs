@@ -1,5 +1,7 @@
 //! Reads what was posted: a request of the protocol, v1 or v2, composite or decorator, or a parent alone, JSON or YAML.
 
+pub(in crate::hook::local) mod review;
+
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -8,6 +10,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::hook::local::Given;
+use crate::hook::local::request::review::Conversion;
 use crate::hook::wire::Call;
 use crate::problem::{Place, Problem, nearest};
 use crate::template::{Context, yaml};
@@ -32,6 +35,8 @@ pub(super) struct Shape {
     pub asker: Asker,
     /// Where a child without a namespace goes; empty for a cluster-scoped parent.
     pub namespace: String,
+    /// What `convert` is to make.
+    pub conversion: Option<Conversion>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +55,9 @@ pub(crate) fn looks_like_json(body: &[u8]) -> bool {
 impl Request {
     /// Missing parts of the body are taken as empty, `now` and `entropy` as given beside it.
     pub(super) fn read(call: Call, body: &[u8], given: Given) -> Result<Request, Problem> {
+        if call.is_review() {
+            return review::read(call, body, given);
+        }
         let mut fields = whole(parse(body)?)?;
         let asker = if fields.contains_key("object") { Asker::Decorator } else { Asker::Composite };
         let (parent_field, children_field) = match asker {
@@ -74,7 +82,7 @@ impl Request {
         if let Some(controller) = fields.swap_remove("controller") {
             context.set("controller", controller);
         }
-        Ok(Request { context, shape: Shape { call, asker, namespace } })
+        Ok(Request { context, shape: Shape { call, asker, namespace, conversion: None } })
     }
 }
 
@@ -118,7 +126,7 @@ fn json_problem(text: &str, error: &serde_json::Error) -> Problem {
 /// Makes a request of a parent that stands alone.
 fn whole(fields: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
     if fields.contains_key("parent") || fields.contains_key("object") {
-        check_names(&fields)?;
+        check_names(&fields, &FIELDS)?;
         return Ok(fields);
     }
     if fields.contains_key("apiVersion") && fields.contains_key("kind") {
@@ -132,9 +140,9 @@ fn whole(fields: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
 }
 
 /// Refuses a misspelt field. Others pass: a newer controller may send more than we know.
-fn check_names(fields: &Map<String, Value>) -> Result<(), Problem> {
-    for key in fields.keys().filter(|key| !FIELDS.contains(&key.as_str())) {
-        if let Some(near) = nearest(key, FIELDS) {
+fn check_names(fields: &Map<String, Value>, known: &[&str]) -> Result<(), Problem> {
+    for key in fields.keys().filter(|key| !known.contains(&key.as_str())) {
+        if let Some(near) = nearest(key, known.iter().copied()) {
             return Err(Problem::new(format!("unknown request field `{key}`"))
                 .hint(format!("did you mean `{near}`?")));
         }

@@ -26,6 +26,9 @@ pub(crate) enum Call {
     Sync,
     Finalize,
     Customize,
+    Validate,
+    Default,
+    Convert,
 }
 
 impl Call {
@@ -34,7 +37,15 @@ impl Call {
             Call::Sync => "sync",
             Call::Finalize => "finalize",
             Call::Customize => "customize",
+            Call::Validate => "validate",
+            Call::Default => "default",
+            Call::Convert => "convert",
         }
+    }
+
+    /// Whether the API server asks, about one object, and not a controller about a parent and its children.
+    pub(crate) fn is_review(self) -> bool {
+        matches!(self, Call::Validate | Call::Default | Call::Convert)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs every example of the author's guide, `hooks/README.md`.
 //!
 //! A fence `yaml template` is rendered as `website/sync.yaml`, with the fences `yaml file NAME` before it beside it and the
-//! fence `yaml request` as its request. The fence after it is what comes out: `yaml output`, or the page of `text error`.
+//! fence `yaml request` as its request, and beside it what a review is given, the fence `yaml review`. The fence after it is what comes out: `yaml output`, or the page of `text error`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,6 +53,11 @@ fn context() -> Context {
     }
     for name in ["children", "related"] {
         context.set_family(name, grouped(request[name].as_array().expect("a list of objects")));
+    }
+    let review = fences().into_iter().find(|fence| fence.kind == "yaml review").expect("a review");
+    let [Json::Object(review)] = &documents(&review.text)[..] else { panic!("one review") };
+    for (name, value) in review {
+        context.set(name, value.clone());
     }
     context
 }
