@@ -28,6 +28,9 @@ const KEPT: [&str; 12] = [
     "x-kubernetes-list-map-keys",
     "x-kubernetes-list-type",
 ];
+/// The names of Kubernetes' own definitions begin so; those of a CRD's kind begin with its group, last part first.
+const KUBERNETES: [&str; 4] =
+    ["io.k8s.api.", "io.k8s.apimachinery.", "io.k8s.apiextensions-apiserver.", "io.k8s.kube-aggregator."];
 /// Beside the version, the program has to carry no more than this.
 const MOST_BYTES: usize = 150 << 10;
 
@@ -77,8 +80,8 @@ fn reduced(openapi: &Value) -> Value {
     for (name, definition) in definitions.as_object().expect("an OpenAPI document has definitions") {
         let own = definition["x-kubernetes-group-version-kind"].as_array();
         let is_kind = own.is_some_and(|own| own.len() == 1 && kinds.values().any(|kind| *kind == own[0]));
-        // Other tests' kinds are in the document too.
-        if is_kind && name.starts_with("io.k8s.") {
+        // Other tests' kinds are in the document too, those of `metacontroller.k8s.io` among them.
+        if is_kind && KUBERNETES.iter().any(|part| name.starts_with(part)) {
             keep(name, definitions, &mut kept);
         }
     }
