@@ -46,8 +46,11 @@ impl Bucket {
             self.tokens -= 1.0;
             return Ok(());
         }
+        // A rate may be so small that the time of the next token is none.
+        let wait =
+            Duration::try_from_secs_f64((1.0 - self.tokens) / rate.per_second).unwrap_or(Duration::MAX);
         // A little more than it takes, so that rounding does not ask twice.
-        Err(Duration::from_secs_f64((1.0 - self.tokens) / rate.per_second) + Duration::from_micros(1))
+        Err(wait.saturating_add(Duration::from_micros(1)))
     }
 }
 
@@ -216,6 +219,18 @@ mod tests {
         let began = Instant::now();
         limiter.pass(1).await;
         assert!(began.elapsed() < Duration::from_secs(2));
+    }
+
+    #[test]
+    fn any_rate_above_zero_has_a_next_token() {
+        for (per_second, least) in
+            [(f64::MIN_POSITIVE, Duration::MAX), (1e-300, Duration::MAX), (f64::MAX, Duration::ZERO)]
+        {
+            let rate = Rate { per_second, burst: 1 };
+            let mut bucket = Bucket { tokens: 0.0, at: Instant::now() };
+            let wait = bucket.take(rate).err().unwrap_or_default();
+            assert!(wait >= least, "{per_second}: {wait:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
