@@ -279,3 +279,33 @@ fn lease_deleted_by_hand_stays_the_leaders() {
         assert!(writes(&lab, &standby.user).is_empty());
     }
 }
+
+#[test]
+fn whatever_a_lease_is_edited_to_it_can_be_kept_and_taken() {
+    let (lab, _hook) = lab("oddlease");
+    let mut trio = Trio::start(&lab);
+    works(&lab, "a");
+    let holder = trio.holder();
+    for odd in [
+        json!({"acquireTime": null, "renewTime": null}),
+        json!({"renewTime": "0001-01-01T00:00:00.000000Z", "leaseDurationSeconds": null}),
+        json!({"renewTime": "9999-12-31T23:59:59.999999Z", "leaseDurationSeconds": 2147483647}),
+        json!({"leaseTransitions": 2147483647, "acquireTime": null}),
+    ] {
+        lab.merge(&lease(&lab), json!({"spec": odd}));
+        let times = ["acquireTime", "renewTime"];
+        lab.wait(&lease(&lab), "it is renewed", |lease| {
+            let spec = &lease["spec"];
+            let renewed =
+                times.iter().all(|time| spec[time].as_str().is_some_and(|time| time.starts_with('2')));
+            renewed && spec["leaseDurationSeconds"] == LEASE.as_secs()
+        });
+    }
+    assert_eq!(trio.holder(), holder);
+    works(&lab, "b");
+    let began = Instant::now();
+    let leader = trio.take_leader();
+    leader.controller.kill();
+    trio.wait_taken_over(began, "killed after the greatest number of transitions");
+    works(&lab, "c");
+}

@@ -112,9 +112,7 @@ impl Election {
             let outcome = self.try_to_take().await;
             let trouble = match outcome {
                 Ok(true) => break,
-                Ok(false) => {
-                    self.view.record().map(|record| format!("it is held by `{}`", record.terms.holder))
-                }
+                Ok(false) => self.view.record().map(|record| holder(&record.terms)),
                 Err(error) => Some(error.to_string()),
             };
             if trouble.is_some() && trouble != told {
@@ -247,6 +245,18 @@ impl Election {
         let message = format!("{} became leader", self.claim.identity);
         let recorder = Recorder::new(self.cluster.clone());
         recorder.publish(&about, Severity::Normal, "LeaderElection", &message);
+    }
+}
+
+/// Why a Lease is not free. One that lasts very long was most likely edited, and whoever reads this can edit it again.
+fn holder(terms: &Terms) -> String {
+    let lasts = match terms.seconds {
+        0 => String::new(),
+        seconds => format!(", which lasts {seconds} s without a renewal"),
+    };
+    match terms.holder.as_str() {
+        "" => format!("its holder's name was taken out of it{lasts}"),
+        holder => format!("it is held by `{holder}`{lasts}"),
     }
 }
 

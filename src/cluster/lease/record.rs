@@ -26,6 +26,9 @@ pub(super) struct Terms {
     pub transitions: u64,
 }
 
+/// The API server takes no greater number, and somebody may have written this one.
+const MOST_TRANSITIONS: u64 = i32::MAX as u64;
+
 /// A holder that gives its lease back leaves this, as others' elections do.
 const GIVEN_BACK_SECONDS: u64 = 1;
 
@@ -64,12 +67,14 @@ impl Terms {
     pub(super) fn taken(before: Option<&Terms>, claim: &Claim, now: &str) -> Terms {
         let own = before.filter(|before| before.holder == claim.identity);
         let transitions = before.map_or(0, |before| before.transitions + u64::from(own.is_none()));
+        // Whoever edits the Lease may have taken it out, and the API server takes no empty time.
+        let acquired = own.map(|own| &own.acquired).filter(|acquired| !acquired.is_empty());
         Terms {
             holder: claim.identity.clone(),
             seconds: claim.lease.as_secs_f64().ceil() as u64,
-            acquired: own.map_or_else(|| now.to_string(), |own| own.acquired.clone()),
+            acquired: acquired.map_or_else(|| now.to_string(), String::clone),
             renewed: now.to_string(),
-            transitions,
+            transitions: transitions.min(MOST_TRANSITIONS),
         }
     }
 
@@ -99,5 +104,53 @@ impl Terms {
                 "acquireTime": self.acquired, "renewTime": self.renewed, "leaseTransitions": self.transitions,
             },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim() -> Claim {
+        Claim {
+            namespace: "ops".into(),
+            name: "metacontroller".into(),
+            identity: "me".into(),
+            lease: Duration::from_secs(15),
+            renew: Duration::from_secs(10),
+            retry: Duration::from_secs(2),
+        }
+    }
+
+    fn read(spec: Value) -> Terms {
+        Record::read(&json!({"metadata": {"resourceVersion": "1", "uid": "u"}, "spec": spec})).terms
+    }
+
+    /// What anybody may have written into a Lease, which the API server has taken.
+    #[test]
+    fn whatever_a_lease_says_it_can_be_taken_and_kept() {
+        let specs = [
+            json!(null),
+            json!({}),
+            json!({"holderIdentity": "me"}),
+            json!({"holderIdentity": "me", "leaseTransitions": 2147483647, "acquireTime": null}),
+            json!({"holderIdentity": "other", "leaseTransitions": 2147483647, "leaseDurationSeconds": 2147483647}),
+            json!({"holderIdentity": "other", "renewTime": "0001-01-01T00:00:00.000000Z", "acquireTime": "9999-12-31T23:59:59.999999Z"}),
+        ];
+        for spec in specs {
+            let taken = Terms::taken(Some(&read(spec.clone())), &claim(), "now");
+            assert_eq!(taken.holder, "me", "{spec}");
+            assert!(taken.transitions <= 2147483647, "{spec}: {taken:?}");
+            assert!(!taken.acquired.is_empty() && taken.renewed == "now", "{spec}: {taken:?}");
+            assert_eq!(taken.seconds, 15, "{spec}");
+        }
+    }
+
+    #[test]
+    fn holder_keeps_the_time_at_which_it_took_the_lease() {
+        let first = Terms::taken(None, &claim(), "now");
+        let second = Terms::taken(Some(&first), &claim(), "later");
+        assert_eq!((second.acquired.as_str(), second.renewed.as_str()), ("now", "later"));
+        assert_eq!(second.transitions, 0);
     }
 }
