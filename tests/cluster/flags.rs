@@ -102,6 +102,9 @@ fn wrong_flags_are_refused_with_exit_code_2() {
         (&["-apply-strategy", "magic"], "[possible values: dynamic-apply, server-side-apply]"),
         (&["--leader-election-resource-lock=endpoints"], "[possible values: leases]"),
         (&["--cache-flush-interval=5"], "a unit is missing"),
+        (&["--leader-election-id="], "for '--leader-elect-id <NAME>'"),
+        (&["--leader-elect-id", "a/b"], "for '--leader-elect-id <NAME>'"),
+        (&["-leader-election-namespace=../kube-system"], "for '--leader-elect-namespace <NAMESPACE>'"),
         (
             &["--leader-elect", "--leader-elect-namespace=a", "--leader-elect-renew-deadline=20s"],
             "more than the renew deadline",

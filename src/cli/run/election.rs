@@ -8,6 +8,7 @@ use clap::{ArgAction, Args};
 
 use super::value::{boolean, duration};
 use crate::cluster::lease::Claim;
+use crate::object::validity::dns_subdomain;
 
 /// Where a pod finds the name of its namespace.
 const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -28,7 +29,8 @@ pub(super) struct Flags {
         visible_alias = "leader-election-id",
         alias = "leader-elect-resource-name",
         value_name = "NAME",
-        default_value = "metacontroller"
+        default_value = "metacontroller",
+        value_parser = lease_name
     )]
     leader_elect_id: String,
     /// The Lease's namespace [default: the pod's own]
@@ -38,7 +40,8 @@ pub(super) struct Flags {
         alias = "leader-elect-resource-namespace",
         value_name = "NAMESPACE",
         default_value = "",
-        hide_default_value = true
+        hide_default_value = true,
+        value_parser = lease_namespace
     )]
     leader_elect_namespace: String,
     /// How long others wait before they take a lease that is not renewed
@@ -92,6 +95,15 @@ impl Flags {
             retry,
         }))
     }
+}
+
+fn lease_name(text: &str) -> Result<String, String> {
+    dns_subdomain(text).map(|()| text.to_string())
+}
+
+/// None stands for the pod's own.
+fn lease_namespace(text: &str) -> Result<String, String> {
+    if text.is_empty() { Ok(String::new()) } else { lease_name(text) }
 }
 
 fn own_namespace() -> Result<String> {
