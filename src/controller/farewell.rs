@@ -181,8 +181,15 @@ impl Farewell {
     async fn attempt(&self, duty: Duty) -> Result<(), Error> {
         if duty == Duty::Clean {
             let mut count = 0;
+            let mut trouble = None;
             for mark in &self.marks {
-                count += clean(&self.cluster, mark).await?;
+                match clean(&self.cluster, mark).await {
+                    Ok(cleaned) => count += cleaned,
+                    Err(error) => trouble = trouble.or(Some(error)),
+                }
+            }
+            if let Some(trouble) = trouble {
+                return Err(trouble);
             }
             let controller = &self.posted.about.key.name;
             info!(controller, parents = count, "finalizers removed with the definition");
@@ -225,16 +232,19 @@ impl Farewell {
     }
 }
 
-/// Takes a definition's finalizers off all objects of a kind. Gives how many had one.
+/// Takes a definition's finalizers off all objects of a kind. Gives how many had one. An object that refuses keeps no other
+/// one's: the first trouble is told when all have had their turn.
 async fn clean(cluster: &Cluster, mark: &Mark) -> Result<usize, Error> {
     let name = &mark.resource;
     let Some(resource) = cluster.resource(&name.api_version, &name.resource).await? else { return Ok(0) };
     let marked = |object: &Object| object.finalizers.iter().any(|name| mark.finalizers.contains(&**name));
     let objects: Vec<Object> = cluster.look(&resource).await?.into_iter().filter(marked).collect();
+    let mut outcomes = Vec::new();
     for some in objects.chunks(AT_ONCE) {
         let writes: Vec<_> =
             some.iter().map(|object| cluster.take_off(&resource, object, &mark.finalizers)).collect();
-        futures::future::try_join_all(writes).await?;
+        outcomes.extend(futures::future::join_all(writes).await);
     }
+    outcomes.into_iter().collect::<Result<(), Error>>()?;
     Ok(objects.len())
 }

@@ -79,6 +79,42 @@ fn finalizers_go_with_a_definition_that_says_so() {
     lab.wait_event(&name, "FinalizersRemoved", "Removed finalizers from 3 parents");
 }
 
+#[test]
+fn parent_that_cannot_be_cleaned_keeps_the_finalizer_of_no_other() {
+    let mut lab = Lab::new("oneleft");
+    let hook = Hook::from_spec();
+    let controller = lab.start(&[]);
+    let definition = removing(lab.definition().config_maps().sync(&hook).finalize(&hook));
+    lab.add_definition(&definition);
+    // More than are written at once.
+    let names: Vec<String> = (0..20).map(|number| format!("t{number:02}")).collect();
+    names.iter().for_each(|name| drop(lab.add_thing(name, json!({}))));
+    names.iter().for_each(|name| drop(lab.wait_synced(&lab.thing(name))));
+    wait_held(&lab, &definition);
+    controller.kill();
+    let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+    let mut writes = rule(&lab.group, &["things"], &["patch", "update"]);
+    writes["resourceNames"] = json!(names[1..]);
+    let rules = json!([
+        rule(&lab.group, &["things"], &["get", "list", "watch"]),
+        writes,
+        rule("metacontroller.k8s.io", &["*"], &["*"]),
+        rule("", &["events"], &["create", "patch"]),
+    ]);
+    lab.limit_rights(&rules);
+    lab.plane.delete(&definition.path());
+    let _controller = lab.start(&[]);
+    for name in &names[1..] {
+        lab.wait(&lab.thing(name), "its finalizer is off", |thing| finalizers(thing).is_empty());
+    }
+    assert_eq!(finalizers(&lab.get(&lab.thing("t00"))).len(), 1);
+    let name = definition.path().rsplit('/').next().unwrap().to_owned();
+    lab.wait_event(&name, "FinalizersKept", "Cannot remove finalizers from parents: ");
+    // Whoever takes the last one off lets it go.
+    lab.merge(&lab.thing("t00"), json!({"metadata": {"finalizers": null}}));
+    lab.wait_gone(&definition.path());
+}
+
 // B86
 #[test]
 fn definition_deleted_while_no_controller_runs_waits_for_one() {
