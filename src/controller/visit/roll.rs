@@ -57,6 +57,8 @@ struct Shelf {
     older: Vec<Kept>,
     /// The same state as the latest, kept twice.
     repeated: Vec<Kept>,
+    /// It has the latest's name, and somebody has changed the state that it tells of.
+    spoilt: Option<Kept>,
 }
 
 /// Why nothing can be done before an older revision has its answer.
@@ -165,7 +167,8 @@ impl Visit<'_> {
     /// The parent's ControllerRevisions, wherever they are: they are known by their owner alone.
     fn shelf(&self, situation: &Situation, body: &Value) -> Result<Shelf, Conclusion> {
         let patch = patch_of(body, &self.room.definition.spec.parent.revision_paths);
-        let mut shelf = Shelf { patch, latest: None, older: Vec::new(), repeated: Vec::new() };
+        let latest = name(&self.parent(situation), &self.room.parent_resource.plural, &patch);
+        let mut shelf = Shelf { patch, latest: None, older: Vec::new(), repeated: Vec::new(), spoilt: None };
         for object in self.revisions(situation)? {
             if object.body.is_none() {
                 let message = format!("{} is being read anew", object.key);
@@ -179,6 +182,9 @@ impl Visit<'_> {
             let revision = Revision::read(&object.parsed());
             let kept = Kept { object, revision };
             match &shelf.latest {
+                _ if !is_same(&kept.revision.patch, &shelf.patch) && kept.revision.name == latest => {
+                    shelf.spoilt = Some(kept);
+                }
                 _ if !is_same(&kept.revision.patch, &shelf.patch) => shelf.older.push(kept),
                 None => shelf.latest = Some(kept),
                 Some(_) => shelf.repeated.push(kept),
@@ -282,6 +288,8 @@ impl Visit<'_> {
         };
         let older = || shelf.older.iter().zip(&children[1..]);
         let mut records: Vec<Record> = older().filter_map(|(kept, left)| update(kept, left)).collect();
+        // It is out of the way before the latest is made, which has its name.
+        records.extend(shelf.spoilt.iter().map(|kept| Record::Delete(kept.object.clone())));
         match &shelf.latest {
             Some(latest) => records.extend(update(latest, &children[0])),
             None => records.push(self.draft(situation, shelf, &written(&children[0]), body)),
@@ -357,7 +365,8 @@ impl Shelf {
     /// The children of each revision as they are kept, the latest first.
     fn claims(&self, scene: &Scene) -> Vec<BTreeSet<Child>> {
         let children = |kept: &Kept| kept.revision.children(scene.rules, scene.parent);
-        let latest = self.latest.iter().chain(&self.repeated).flat_map(children).collect();
+        let latest =
+            self.latest.iter().chain(&self.repeated).chain(&self.spoilt).flat_map(children).collect();
         std::iter::once(latest).chain(self.older.iter().map(children)).collect()
     }
 }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::rolling::stage::{
-    Nurse, answer, books, define_revisions, kept, lab, part_path, parts, revision, revisions, rolling,
-    wait_updated,
+    Nurse, answer, books, call_ready, define_revisions, kept, lab, part_path, parts, revision, revisions,
+    rolling, wait_updated,
 };
 use crate::support::hook::Hook;
 use crate::support::lab::{Lab, SILENCE};
@@ -127,6 +127,40 @@ fn lost_revisions_are_made_again() {
     let again =
         lab.wait(&path, "it comes back", |again| again["metadata"]["uid"] != revision["metadata"]["uid"]);
     assert_eq!(again["children"], revision["children"]);
+}
+
+#[test]
+fn latest_revision_that_was_edited_is_made_anew_where_the_rollout_waits() {
+    let lab = lab("editedrev");
+    let hook = Hook::new(answer);
+    let _controller = lab.run(&rolling(&lab).sync(&hook));
+    let names = ["a", "b", "c"];
+    let thing = lab.add_thing("t", json!({"x": "1", "parts": names}));
+    wait_updated(&lab, &lab.thing("t"), "OnLatestRevision", "");
+    names.iter().for_each(|name| call_ready(&lab, name, true));
+    lab.merge(&lab.thing("t"), json!({"spec": {"x": "2"}}));
+    wait_updated(&lab, &lab.thing("t"), "RolloutWaiting", "Part a: its newest state is not acted upon yet");
+    let split = [revision("1", &["b", "c"]), revision("2", &["a"])];
+    assert_eq!(revisions(&lab, &thing), split);
+    let of_two = |kept: &&Value| kept["parentPatch"]["spec"]["x"] == "2";
+    let latest = kept(&lab, &thing).iter().find(of_two).expect("there is one").clone();
+    let name = latest["metadata"]["name"].as_str().unwrap();
+    let path = lab.path("metacontroller.k8s.io/v1alpha1", "controllerrevisions", name);
+    let controlled_as = |x: Value| {
+        lab.merge(&path, json!({"parentPatch": {"spec": x}}));
+        lab.wait(&path, "it is as it was", |again| again["parentPatch"] == latest["parentPatch"]);
+        lab.wait_quiet(&hook, SILENCE);
+        assert_eq!(revisions(&lab, &thing), split);
+        assert_eq!(parts(&lab, &names), ["2", "1", "1"]);
+    };
+    controlled_as(json!({"extra": "yes"}));
+    controlled_as(json!({"x": "3"}));
+    controlled_as(json!({"x": "1"}));
+    let nurse = Nurse::new(&lab);
+    wait_updated(&lab, &lab.thing("t"), "OnLatestRevision", "");
+    drop(nurse);
+    assert_eq!(parts(&lab, &names), ["2", "2", "2"]);
+    assert_eq!(revisions(&lab, &thing), [revision("2", &names)]);
 }
 
 #[test]
