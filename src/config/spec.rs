@@ -116,7 +116,19 @@ pub(crate) enum UpdateMethod {
 }
 
 impl UpdateMethod {
-    fn is_rolling(self) -> bool {
+    /// As a definition has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            UpdateMethod::OnDelete => "OnDelete",
+            UpdateMethod::Recreate => "Recreate",
+            UpdateMethod::InPlace => "InPlace",
+            UpdateMethod::RollingRecreate => "RollingRecreate",
+            UpdateMethod::RollingInPlace => "RollingInPlace",
+        }
+    }
+
+    /// Whether children are changed one after the other, each once the one before is well.
+    pub(crate) fn is_rolling(self) -> bool {
         matches!(self, UpdateMethod::RollingRecreate | UpdateMethod::RollingInPlace)
     }
 }

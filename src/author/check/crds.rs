@@ -58,7 +58,15 @@ impl Crds {
         misfits.into_iter().for_each(|misfit| {
             findings.add(Rule::of(misfit.nature), in_document(misfit, "CustomResourceDefinition", &document));
         });
-        if let Err((path, why)) = catalog.add_crd(&document.value) {
+        named(&document, findings);
+        if let Some(path) = without_schema(&document.value) {
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            let version = document.value.pointer(&format!("/{}/name", path.join("/")));
+            let problem = Problem::new(format!("version `{}` has no schema", text_of(version)))
+                .expected("`schema: {openAPIV3Schema: {type: object, …}}`")
+                .hint("the guide's chapter on the folder has one to begin with");
+            findings.add(Rule::Crd, at(problem, &document, &path));
+        } else if let Err((path, why)) = catalog.add_crd(&document.value) {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             let problem = Problem::new(format!("the schema cannot be read: {why}"));
             findings.add(Rule::Crd, at(problem, &document, &path));
@@ -79,6 +87,31 @@ impl Crds {
         let path: Vec<&str> = ["spec", "versions", &index].into_iter().chain(path.iter().copied()).collect();
         crd.document.places.place(&path)
     }
+}
+
+/// A CRD's name is made of what it says, or the API server refuses it.
+fn named(document: &Document, findings: &mut Findings) {
+    let (spec, name) = (&document.value["spec"], document.value["metadata"].get("name"));
+    let (plural, group) = (text_of(spec["names"].get("plural")), text_of(spec.get("group")));
+    let expected = format!("{plural}.{group}");
+    if name.is_none() || plural.is_empty() || group.is_empty() || text_of(name) == expected {
+        return;
+    }
+    let problem = Problem::new("the CustomResourceDefinition is not named after its plural and its group")
+        .found(format!("`{}`", text_of(name)))
+        .expected(format!("`{expected}`"));
+    findings.add(Rule::Crd, at(problem, document, &["metadata", "name"]));
+}
+
+/// Where the first version is that has no schema.
+fn without_schema(crd: &Value) -> Option<Vec<String>> {
+    let mut versions = crd["spec"]["versions"].as_array()?.iter();
+    let index = versions.position(|version| version["schema"]["openAPIV3Schema"].is_null())?;
+    Some(["spec", "versions", &index.to_string()].map(String::from).to_vec())
+}
+
+fn text_of(value: Option<&Value>) -> String {
+    value.and_then(Value::as_str).unwrap_or_default().to_string()
 }
 
 fn kinds(crd: &Value) -> Vec<Gvk> {

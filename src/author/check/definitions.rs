@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::author::check::Check;
 use crate::author::check::finding::{Findings, Rule};
 use crate::author::check::traps;
-use crate::config::spec::{HookSpec, ResourceName, Role, Target};
+use crate::config::spec::{ChildRule, HookSpec, ResourceName, Role, StatusChecks, Target};
 use crate::config::{self, Definition};
 use crate::object::name::Gvk;
 use crate::problem::{Place, Problem, nearest};
@@ -163,7 +163,23 @@ impl Check {
             let path = path.each_ref().map(String::as_str);
             self.known(definitions, definition, &child.resource, &path);
             self.used(definitions, definition, &child.resource, &path);
+            self.effective(definitions, definition, child, &path);
         }
+    }
+
+    /// Only a rollout waits for a child to pass its checks. Empty ones are what old definitions are full of.
+    fn effective(&mut self, all: &Definitions, definition: &Definition, child: &ChildRule, path: &[&str]) {
+        if child.update.is_rolling() || child.status_checks == StatusChecks::default() {
+            return;
+        }
+        let problem = Problem::new(format!(
+            "`statusChecks` of `{}` have no effect: they hold up a rollout, and the method is none",
+            child.resource.resource
+        ))
+        .found(format!("`{}`", child.update.name()))
+        .expected("`RollingInPlace` or `RollingRecreate`, or no `statusChecks`");
+        let path: Vec<&str> = path.iter().copied().chain(["updateStrategy", "statusChecks"]).collect();
+        self.findings.add(Rule::NoEffect, at(problem, all.place(definition, &path)));
     }
 
     fn known(&mut self, all: &Definitions, definition: &Definition, name: &ResourceName, path: &[&str]) {

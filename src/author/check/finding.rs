@@ -43,6 +43,7 @@ pub(crate) enum Rule {
     UndeclaredKind,
     UnusedKind,
     UnknownKind,
+    NoEffect,
     UnknownField,
     WrongType,
     MissingField,
@@ -66,7 +67,7 @@ pub(crate) enum Rule {
 /// A rule's name, level, and what it is about.
 type About = (Rule, &'static str, Level, &'static str);
 
-const ABOUT: [About; 29] = [
+const ABOUT: [About; 30] = [
     (Rule::Syntax, "syntax", Level::Error, "A file is neither YAML nor Jinja that can be read"),
     (Rule::Definition, "definition", Level::Error, "A controller's definition is not valid"),
     (Rule::Crd, "crd", Level::Error, "A CustomResourceDefinition lacks what a parent's kind needs"),
@@ -83,6 +84,12 @@ const ABOUT: [About; 29] = [
     (Rule::UndeclaredKind, "undeclared-kind", Level::Error, "A child is of a kind that is not declared"),
     (Rule::UnusedKind, "unused-kind", Level::Warning, "A declared kind is never rendered"),
     (Rule::UnknownKind, "unknown-kind", Level::Error, "The cluster has no such kind"),
+    (
+        Rule::NoEffect,
+        "no-effect",
+        Level::Warning,
+        "Another field of a definition leaves a field without effect",
+    ),
     (Rule::UnknownField, "unknown-field", Level::Error, "The kind has no such field"),
     (Rule::WrongType, "wrong-type", Level::Error, "A field holds a value of another type"),
     (Rule::MissingField, "missing-field", Level::Error, "A required field is absent"),
