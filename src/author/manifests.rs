@@ -1,22 +1,26 @@
 //! Reads manifests from a folder, a file or stdin, as `kubectl get -o yaml` and `helm template` print them.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::problem::Problem;
+use crate::problem::{Place, Problem};
 use crate::template::yaml;
 
 /// Every object, in the order of the files' names; a list gives its items. `-` is stdin.
 pub(crate) fn read(source: &Path) -> Result<Vec<Value>, Problem> {
-    let mut manifests = Vec::new();
+    let (mut manifests, mut seen) = (Vec::new(), HashMap::new());
     for (file, text) in texts(source)? {
         for document in yaml::read(&file, &text)? {
             let place = document.places.start();
             for manifest in flattened(document.value) {
                 check(&manifest).map_err(|problem| problem.at(place.clone()))?;
+                if let Some(first) = seen.insert(identity(&manifest), place.clone()) {
+                    return Err(twice(&manifest, &first).at(place));
+                }
                 manifests.push(manifest);
             }
         }
@@ -72,6 +76,20 @@ fn flattened(value: Value) -> Vec<Value> {
         }
         value => vec![value],
     }
+}
+
+/// What tells an object from all others: group, kind, namespace, name.
+fn identity(manifest: &Value) -> [String; 4] {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+    let (api_version, metadata) = (text(&manifest["apiVersion"]), &manifest["metadata"]);
+    let group = api_version.split_once('/').map_or("", |(group, _)| group).to_string();
+    [group, text(&manifest["kind"]), text(&metadata["namespace"]), text(&metadata["name"])]
+}
+
+fn twice(manifest: &Value, first: &Place) -> Problem {
+    let [_, kind, namespace, name] = identity(manifest);
+    let name = if namespace.is_empty() { name } else { format!("{namespace}/{name}") };
+    Problem::new(format!("{kind} `{name}` is there twice")).found(format!("it is also at {first}"))
 }
 
 fn check(manifest: &Value) -> Result<(), Problem> {

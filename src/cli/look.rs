@@ -1,6 +1,6 @@
 //! What `diff` and `record` have in common: a cluster that is only looked at, definitions, and the parents that are meant.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use crate::hook::PathService;
 use crate::hook::local::Shelf;
 use crate::hook::local::renders::Renders;
 use crate::object::name::Key;
+use crate::problem::Problem;
 
 #[derive(Args)]
 #[group(skip)]
@@ -81,6 +82,8 @@ pub(super) struct Look {
 impl Flags {
     /// Connects, with a gate that lets no write through, and lists what the definitions are about.
     pub(super) async fn look(&self, named: Option<&Named>) -> Result<Look> {
+        // A mistake in a file is told whether or not there is a cluster.
+        let from_file = self.controllers.as_deref().map(in_file).transpose()?;
         let managers = Managers {
             status: format!("{}-status", self.field_manager),
             objects: self.field_manager.clone(),
@@ -89,7 +92,10 @@ impl Flags {
         let cluster = Cluster::connect(self.kubeconfig.as_deref(), manners)
             .await
             .context("connecting to the cluster")?;
-        let mut definitions = self.definitions(&cluster).await?;
+        let mut definitions = match from_file {
+            Some(definitions) => definitions,
+            None => usable(definitions(&cluster).await)?,
+        };
         if let Some(named) = named {
             let all: Vec<String> =
                 definitions.iter().map(|definition| format!("`{}`", definition.name)).collect();
@@ -124,25 +130,6 @@ impl Flags {
         Ok(Look { subjects, shelf })
     }
 
-    async fn definitions(&self, cluster: &Arc<Cluster>) -> Result<Vec<Definition>> {
-        let read = match &self.controllers {
-            Some(path) => source::read_file(path).map(|definitions| {
-                definitions.by_id.values().map(|definition| (**definition).clone()).collect()
-            }),
-            None => definitions(cluster).await,
-        };
-        match read {
-            Ok(definitions) if definitions.is_empty() => {
-                bail!("there is no definition in the cluster; hint: name a file with --controllers")
-            }
-            Ok(definitions) => Ok(definitions),
-            Err(problems) => {
-                problems.iter().for_each(show);
-                bail!("the definitions cannot be used")
-            }
-        }
-    }
-
     fn meant(&self, preview: &Preview, named: Option<&Named>) -> Vec<Key> {
         let name = named.and_then(|named| named.name.as_ref());
         let is_meant = |key: &Key| {
@@ -150,6 +137,26 @@ impl Flags {
                 && self.namespace.as_ref().is_none_or(|namespace| key.namespace == *namespace)
         };
         preview.parents().into_iter().filter(is_meant).collect()
+    }
+}
+
+fn in_file(path: &Path) -> Result<Vec<Definition>> {
+    usable(
+        source::read_file(path)
+            .map(|definitions| definitions.by_id.values().map(|definition| (**definition).clone()).collect()),
+    )
+}
+
+fn usable(read: Result<Vec<Definition>, Vec<Problem>>) -> Result<Vec<Definition>> {
+    match read {
+        Ok(definitions) if definitions.is_empty() => {
+            bail!("there is no definition in the cluster; hint: name a file with --controllers")
+        }
+        Ok(definitions) => Ok(definitions),
+        Err(problems) => {
+            problems.iter().for_each(show);
+            bail!("the definitions cannot be used")
+        }
     }
 }
 

@@ -81,7 +81,9 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
         }
         Err(refusal) if refusal.reason == Reason::Unknown => bail!("{}", refusal.problem),
         Err(refusal) => {
-            show(&in_file(refusal.problem, &flags.file.display().to_string()));
+            let stdin = flags.file.as_os_str() == "-";
+            let file = if stdin { "stdin".into() } else { flags.file.display().to_string() };
+            show(&in_file(refusal.problem, &file));
             Ok(Ended::AtFault)
         }
     }

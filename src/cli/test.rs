@@ -73,6 +73,9 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
     if flags.properties {
         return properties::run(&flags);
     }
+    if [&flags.json, &flags.junit].into_iter().all(|file| file.as_deref().is_some_and(is_stdout)) {
+        bail!("`--json -` and `--junit -` cannot both go to stdout; hint: name a file for one of them");
+    }
     let watching = if flags.coverage { Watching::Branches } else { Watching::Nothing };
     let shelf = Shelf::open_watched(&flags.hooks, watching);
     let cases = meant(&flags)?;

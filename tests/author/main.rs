@@ -3,6 +3,7 @@
 mod cases;
 mod check;
 mod manual;
+mod mistakes;
 mod new;
 mod pipes;
 mod properties;
@@ -12,7 +13,7 @@ mod website;
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
@@ -64,6 +65,7 @@ pub(crate) fn syncwright(folder: &Path, arguments: &[&str]) -> Said {
         .current_dir(folder)
         .env_remove("SYNCWRIGHT_HOOKS")
         .env_remove("SYNCWRIGHT_LOG_LEVEL")
+        .stdin(Stdio::null())
         .output()
         .expect("the program starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it prints text");

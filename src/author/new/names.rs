@@ -72,19 +72,30 @@ impl Names {
         let refuse = |what: &str, name: &str, why: &str| {
             Problem::new(format!("the {what} `{name}` cannot be used: it {why}"))
         };
-        dns_subdomain(&self.group).map_err(|why| refuse("group", &self.group, &why))?;
+        let lower = self.group.to_lowercase();
+        dns_subdomain(&self.group).map_err(|why| match dns_subdomain(&lower) {
+            Ok(()) => refuse("group", &self.group, &why).hint(format!("`{lower}`")),
+            Err(_) => refuse("group", &self.group, &why),
+        })?;
         if !self.group.contains('.') {
             let why = "has no dot";
             return Err(refuse("group", &self.group, why)
                 .hint(format!("a domain such as `{}.example.com`", self.group)));
         }
+        if is_kept_for_kubernetes(&self.group) {
+            let why = "is kept for Kubernetes' own kinds, and an API server refuses others";
+            return Err(
+                refuse("group", &self.group, why).hint("name a domain of yours: `--group example.com`")
+            );
+        }
         if !is_kind(&self.kind) {
-            let why = "must begin with a capital letter and consist of letters and digits";
+            let why = "must begin with a capital letter and consist of letters and digits, 63 at most";
             return Err(refuse("kind", &self.kind, why).hint(format!("`{}`", pascal_case(&self.kind))));
         }
         for (what, name) in [("version", &self.version), ("plural", &self.plural)] {
             if !is_label(name) {
-                let why = "must consist of lower-case letters, digits and `-`, and begin with a letter";
+                let why =
+                    "must consist of lower-case letters, digits and `-`, 63 at most, and begin with a letter";
                 return Err(refuse(what, name, why));
             }
         }
@@ -94,7 +105,7 @@ impl Names {
 
 /// A hook's name is a folder, a part of a URL, and the name of its definition.
 pub(in crate::author::new) fn check_hook(hook: &str) -> Result<(), Problem> {
-    if is_label(hook) && hook.len() <= 63 {
+    if is_label(hook) {
         return Ok(());
     }
     let lower: String = hook
@@ -104,12 +115,19 @@ pub(in crate::author::new) fn check_hook(hook: &str) -> Result<(), Problem> {
         .collect();
     let usable = lower.trim_matches(|c: char| c == '-' || c.is_ascii_digit()).to_string();
     let problem = Problem::new(format!("`{hook}` cannot be the name of a hook"))
-        .expected("lower-case letters, digits and `-`, beginning with a letter");
+        .expected("lower-case letters, digits and `-`, 63 at most, beginning with a letter");
     Err(if is_label(&usable) {
         problem.hint(format!("`{usable}`, with `--kind` for the kind"))
     } else {
         problem
     })
+}
+
+/// <https://github.com/kubernetes/enhancements/pull/1111>: only with an annotation that names the approval.
+fn is_kept_for_kubernetes(group: &str) -> bool {
+    ["k8s.io", "kubernetes.io"]
+        .iter()
+        .any(|kept| group.strip_suffix(kept).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
 }
 
 fn is_kind(kind: &str) -> bool {
@@ -155,7 +173,7 @@ mod tests {
     fn names_that_a_cluster_would_refuse_are_refused_first() {
         refused(
             wish("MySQL", "example.com"),
-            "`MySQL` cannot be the name of a hook\nexpected: lower-case letters, digits and `-`, beginning with a letter\nhint: `mysql`, with `--kind` for the kind",
+            "`MySQL` cannot be the name of a hook\nexpected: lower-case letters, digits and `-`, 63 at most, beginning with a letter\nhint: `mysql`, with `--kind` for the kind",
         );
         refused(
             wish("a", "example"),
@@ -163,8 +181,19 @@ mod tests {
         );
         refused(
             Wish { kind: Some("web-site".into()), ..wish("a", "example.com") },
-            "the kind `web-site` cannot be used: it must begin with a capital letter and consist of letters and digits\nhint: `WebSite`",
+            "the kind `web-site` cannot be used: it must begin with a capital letter and consist of letters and digits, 63 at most\nhint: `WebSite`",
         );
+        refused(
+            wish("a", "Example.com"),
+            "the group `Example.com` cannot be used: it must consist of lower-case letters, digits, `-` and `.`\nhint: `example.com`",
+        );
+        for group in ["k8s.io", "apps.kubernetes.io"] {
+            let page = format!(
+                "the group `{group}` cannot be used: it is kept for Kubernetes' own kinds, and an API server refuses others\nhint: name a domain of yours: `--group example.com`"
+            );
+            refused(wish("a", group), &page);
+        }
+        assert!(wish("a", "not-k8s.io").names().is_ok());
         refused(
             Wish { group: None, ..wish("a", "") },
             "a new kind needs an API group\nhint: name a domain of yours: `--group example.com`",

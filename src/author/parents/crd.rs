@@ -18,7 +18,7 @@ pub(crate) struct Crd {
     pub is_namespaced: bool,
     /// Whether the status is written apart from the spec.
     pub has_status: bool,
-    /// The schema of a whole object; an empty map where there is none.
+    /// The schema of a whole object.
     pub schema: Value,
     /// The manifest.
     pub manifest: Value,
@@ -53,7 +53,8 @@ pub(crate) fn read(path: &Path, meant: Meant) -> Result<Crd, Problem> {
             .found(kinds.join(", "))
             .hint("say which one with `--kind`"));
     }
-    of(manifest, meant.version).map_err(|problem| Problem::new(format!("`{file}`: {}", problem.message)))
+    of(manifest, meant.version)
+        .map_err(|problem| Problem { message: format!("`{file}`: {}", problem.message), ..problem })
 }
 
 /// The kind that a manifest defines.
@@ -67,7 +68,12 @@ pub(crate) fn of(manifest: Value, version: Option<&str>) -> Result<Crd, Problem>
     let Some(chosen) = versions.clone().find(is_meant) else {
         let known: Vec<String> = versions.map(|version| format!("`{}`", text_of(&version["name"]))).collect();
         let which = version.map_or("is stored".into(), |version| format!("is called `{version}`"));
-        return Err(Problem::new(format!("no version {which}; there are: {}", known.join(", "))));
+        let known = if known.is_empty() {
+            "there are none".into()
+        } else {
+            format!("there are: {}", known.join(", "))
+        };
+        return Err(Problem::new(format!("no version {which}; {known}")));
     };
     let crd = Crd {
         group: text_of(&spec["group"]),
@@ -79,6 +85,10 @@ pub(crate) fn of(manifest: Value, version: Option<&str>) -> Result<Crd, Problem>
         schema: chosen["schema"]["openAPIV3Schema"].clone(),
         manifest: Value::Null,
     };
+    if crd.schema.is_null() {
+        return Err(Problem::new(format!("version `{}` has no schema", crd.version))
+            .expected("`schema: {openAPIV3Schema: {type: object, …}}`"));
+    }
     for (field, value) in [("group", &crd.group), ("names.kind", &crd.kind), ("names.plural", &crd.plural)] {
         if value.is_empty() {
             return Err(Problem::new(format!("the CustomResourceDefinition has no `spec.{field}`")));

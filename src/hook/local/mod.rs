@@ -446,6 +446,13 @@ pub(crate) fn in_file(mut problem: Problem, file: &str) -> Problem {
     if let Some(place) = problem.place.as_mut().filter(|place| place.file == request::FILE) {
         place.file = file.to_string();
     }
+    let body = format!(" at {}:", request::FILE);
+    problem.found = problem.found.map(|found| found.replace(&body, &format!(" at {file}:")));
+    if problem.place.is_none()
+        && let Some(rest) = problem.message.strip_prefix("the body ")
+    {
+        problem.message = format!("`{file}` {rest}");
+    }
     problem
 }
 

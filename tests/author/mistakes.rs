@@ -1,0 +1,114 @@
+//! What a newcomer gets wrong, and the whole page that says so: a command, its mistake, what is printed.
+
+use std::fs;
+
+use crate::{folder, says, syncwright};
+
+const PARENT: &str = "apiVersion: example.com/v1\nkind: Site\nmetadata: {name: x}\n";
+const SYNC: &str = "status: {}\n";
+
+#[test]
+fn names_of_a_new_operator() {
+    let project = folder(&[]);
+    let refused = |hook: &str, group: &str, err: &str| {
+        says(&syncwright(project.path(), &["new", hook, "--group", group]), 2, "", err);
+    };
+    let expected = "expected: lower-case letters, digits and `-`, 63 at most, beginning with a letter\n";
+    let long = "a".repeat(64);
+    refused(&long, "example.com", &format!("error: `{long}` cannot be the name of a hook\n{expected}"));
+    refused(
+        "web site",
+        "example.com",
+        &format!(
+            "error: `web site` cannot be the name of a hook\n{expected}hint: `web-site`, with `--kind` for the kind\n"
+        ),
+    );
+    refused(
+        "a",
+        "apps.k8s.io",
+        "error: the group `apps.k8s.io` cannot be used: it is kept for Kubernetes' own kinds, and an API server refuses others\n\
+         hint: name a domain of yours: `--group example.com`\n",
+    );
+    assert_eq!(fs::read_dir(project.path()).unwrap().count(), 0, "something was written");
+}
+
+#[test]
+fn definitions_of_kinds_that_no_server_would_take() {
+    let crd = |versions: &str| {
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: as.b.c}}\n\
+             spec:\n  group: b.c\n  names: {{kind: A, plural: as}}\n  scope: Namespaced\n  versions: {versions}\n"
+        )
+    };
+    let project = folder(&[
+        ("none.yaml", &crd("[]")),
+        ("bare.yaml", &crd("[{name: v1, served: true, storage: true}]")),
+        ("unstored.yaml", &crd("[{name: v1, served: true, storage: false}]")),
+    ]);
+    let refused =
+        |file: &str, err: &str| says(&syncwright(project.path(), &["new", "a", "--from", file]), 2, "", err);
+    refused("none.yaml", "error: `none.yaml`: no version is stored; there are none\n");
+    refused(
+        "bare.yaml",
+        "error: `bare.yaml`: version `v1` has no schema\nexpected: `schema: {openAPIV3Schema: {type: object, …}}`\n",
+    );
+    refused("unstored.yaml", "error: `unstored.yaml`: no version is stored; there are: `v1`\n");
+    assert!(!project.path().join("hooks").exists());
+}
+
+#[test]
+fn manifests_that_are_there_twice() {
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+    let project = folder(&[("m/a.yaml", map), ("m/b.yaml", &format!("# again\n{map}"))]);
+    let said = syncwright(project.path(), &["new", "a", "--group", "example.com", "--from-manifests", "m"]);
+    let err = "error: m/b.yaml:2:1: ConfigMap `a` is there twice\nfound: it is also at m/a.yaml:1:1\n";
+    says(&said, 2, "", err);
+    assert!(!project.path().join("hooks").exists());
+}
+
+#[test]
+fn requests_that_are_none() {
+    let project = folder(&[
+        ("hooks/site/sync.yaml", SYNC),
+        ("empty.yaml", ""),
+        ("text.yaml", "hello\n"),
+        ("two.yaml", &format!("{PARENT}{PARENT}")),
+        ("many.yaml", &format!("{PARENT}---\n{PARENT}")),
+    ]);
+    let refused = |file: &str, err: &str| {
+        says(&syncwright(project.path(), &["render", "site", "sync", file]), 1, "", err);
+    };
+    let expected = "expected: a request or a parent object, as JSON or YAML\n";
+    refused("empty.yaml", &format!("`empty.yaml` is empty\n{expected}"));
+    refused("text.yaml", &format!("`text.yaml` is no request\nfound: a text\n{expected}"));
+    refused(
+        "two.yaml",
+        "two.yaml:4:1: the key `apiVersion` is given twice in this map\n   |\n 4 | apiVersion: example.com/v1\n   | ^^^^^^^^^^\n\
+         found: the first one at two.yaml:1:1\n",
+    );
+    refused("many.yaml", "`many.yaml` holds 2 documents\nexpected: one\n");
+    // Its own stdin is empty here.
+    refused("-", &format!("`stdin` is empty\n{expected}"));
+}
+
+#[test]
+fn two_reports_for_one_stdout() {
+    let project = folder(&[("hooks/site/sync.yaml", SYNC)]);
+    let said = syncwright(project.path(), &["test", "--json", "-", "--junit", "-"]);
+    let err =
+        "error: `--json -` and `--junit -` cannot both go to stdout; hint: name a file for one of them\n";
+    says(&said, 2, "", err);
+}
+
+#[test]
+fn definitions_that_are_at_fault_are_told_without_a_cluster() {
+    let project = folder(&[("controllers.yaml", "kind: CompositeControler\n")]);
+    for verb in [&["diff"][..], &["record", "sites/x"]] {
+        let said = syncwright(project.path(), &[verb, &["--controllers", "controllers.yaml"]].concat());
+        assert_eq!(said.code, 2);
+        assert!(said.err.starts_with("controllers.yaml:1:"), "{}", said.err);
+        let said = syncwright(project.path(), &[verb, &["--controllers", "none.yaml"]].concat());
+        let err = "reading `none.yaml`: No such file or directory (os error 2)\nerror: the definitions cannot be used\n";
+        says(&said, 2, "", err);
+    }
+}
