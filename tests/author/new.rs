@@ -256,6 +256,33 @@ spec:
     assert!(left.is_empty(), "{left:?} stay in {text}");
 }
 
+/// The fields that are lifted take all that the children take, and no more.
+#[test]
+fn lifted_quantities_are_quantities() {
+    let workload = |cpu: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: app}}\nspec:\n  selector: {{matchLabels: {{app: app}}}}\n  \
+             template:\n    metadata: {{labels: {{app: app}}}}\n    spec:\n      containers:\n      \
+             - {{name: app, image: a, resources: {{limits: {{cpu: {cpu}, memory: 1Gi}}}}}}\n---\n\
+             apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: app}}\n\
+             spec: {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1G}}}}}}\n"
+        )
+    };
+    let made = |cpu: &str| {
+        let folder = folder(&[("m/a.yaml", &workload(cpu))]);
+        new(folder.path(), &["app", "--group", "example.com", "--from-manifests", "m"]);
+        folder
+    };
+    for cpu in ["1", "500m", "0.5"] {
+        let checked = syncwright(made(cpu).path(), &["check", "--allow", "immutable-field"]);
+        assert!(checked.out.starts_with("nothing found"), "{cpu}: {}", checked.out);
+    }
+    for seed in ["1", "2"] {
+        let tried = syncwright(made("1").path(), &["test", "--properties", "--seed", seed]);
+        assert_eq!((tried.code, tried.err.as_str()), (0, ""), "{}", tried.out);
+    }
+}
+
 #[test]
 fn what_is_not_taken_over_is_told() {
     let object = |kind: &str, name: &str, more: Value| {

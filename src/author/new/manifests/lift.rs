@@ -152,7 +152,8 @@ impl Role {
     }
 
     fn schema(&self, value: &Value) -> Value {
-        let quantities = json!({"type": "object", "additionalProperties": quantity()});
+        let amount = if holds_fraction(value) { anything() } else { quantity() };
+        let quantities = json!({"type": "object", "additionalProperties": amount});
         match self {
             Role::Image | Role::Host | Role::Schedule => json!({"type": "string", "minLength": 1}),
             Role::Replicas => json!({"type": "integer", "format": "int32", "minimum": 0}),
@@ -168,10 +169,26 @@ impl Role {
     }
 }
 
-const QUANTITY: &str = r"^[0-9]+(\.[0-9]+)?(m|k|[KMGTPE]i?)?$";
+const QUANTITY: &str = r"^[0-9]+(\.[0-9]+)?(m|k|[MGTPE]|[KMGTPE]i)?$";
+
+/// `cpu: 0.5` without quotes: Kubernetes reads it, a CRD knows no type that takes it beside `1Gi`.
+fn holds_fraction(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64(),
+        Value::Object(fields) => fields.values().any(holds_fraction),
+        _ => false,
+    }
+}
+
+fn anything() -> Value {
+    json!({"x-kubernetes-preserve-unknown-fields": true})
+}
 
 fn quantity() -> Value {
-    json!({"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": true})
+    json!({
+        "anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": true,
+        "pattern": QUANTITY,
+    })
 }
 
 /// `main-web_image` as `mainWebImage`.
