@@ -202,14 +202,27 @@ pub(in crate::author) fn usually_given() -> Given {
     Given { now, entropy: Sha256::digest("").into() }
 }
 
+/// The error with the file that it is about, which the system leaves out.
+pub(in crate::author) fn of_file(path: &Path) -> impl Fn(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
+}
+
+/// The folders in a folder, by name, but for hidden ones and those that begin with `_`.
 pub(in crate::author) fn folders_in(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut folders = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() && !name.starts_with(['.', '_']) {
-            folders.push((name, path));
+        let name = path.file_name().unwrap_or_default();
+        if !path.is_dir()
+            || name.as_encoded_bytes().starts_with(b".")
+            || name.as_encoded_bytes().starts_with(b"_")
+        {
+            continue;
         }
+        let Some(name) = name.to_str().map(str::to_string) else {
+            return Err(io::Error::other(format!("the name of `{}` is not UTF-8 text", path.display())));
+        };
+        folders.push((name, path));
     }
     folders.sort();
     Ok(folders)

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::author::test::broken;
-use crate::cli::show;
+use crate::cli::{show, told_once};
 use crate::cluster::gate::Gate;
 use crate::cluster::object::Managers;
 use crate::cluster::{Cluster, Manners};
@@ -20,7 +20,7 @@ use crate::hook::PathService;
 use crate::hook::local::Shelf;
 use crate::hook::local::renders::Renders;
 use crate::object::name::Key;
-use crate::problem::Problem;
+use crate::problem::{Problem, nearest};
 
 #[derive(Args)]
 #[group(skip)]
@@ -89,19 +89,28 @@ impl Flags {
             objects: self.field_manager.clone(),
         };
         let manners = Manners { gate: Gate::closed(), ..Manners::brisk(managers) };
-        let cluster = Cluster::connect(self.kubeconfig.as_deref(), manners)
-            .await
-            .context("connecting to the cluster")?;
+        let connected = Cluster::connect(self.kubeconfig.as_deref(), manners).await;
+        let cluster = connected.map_err(unconnected)?;
         let mut definitions = match from_file {
             Some(definitions) => definitions,
-            None => usable(definitions(&cluster).await)?,
+            None => {
+                usable(definitions(&cluster).await, "in the cluster; hint: name a file with --controllers")?
+            }
         };
         if let Some(named) = named {
             let all: Vec<String> =
                 definitions.iter().map(|definition| format!("`{}`", definition.name)).collect();
+            let known: Vec<String> = definitions
+                .iter()
+                .flat_map(|definition| {
+                    [definition.name.to_string(), definition.spec.parent.resource.resource.clone()]
+                })
+                .collect();
             definitions.retain(|definition| named.is_about(definition));
             if definitions.is_empty() {
-                bail!("no definition is about `{}`; found: {}", named.of, all.join(", "));
+                let hint = nearest(&named.of, known.iter().map(String::as_str))
+                    .map_or_else(String::new, |near| format!("; hint: did you mean `{near}`?"));
+                bail!("no definition is about `{}`; found: {}{hint}", named.of, all.join(", "));
             }
         }
         let shelf = Shelf::open(&self.hooks);
@@ -140,17 +149,23 @@ impl Flags {
     }
 }
 
-fn in_file(path: &Path) -> Result<Vec<Definition>> {
-    usable(
-        source::read_file(path)
-            .map(|definitions| definitions.by_id.values().map(|definition| (**definition).clone()).collect()),
-    )
+/// What a person at a desk lacks is a kubeconfig.
+fn unconnected(error: impl std::error::Error + Send + Sync + 'static) -> anyhow::Error {
+    let told = told_once(&anyhow::Error::from(error).context("connecting to the cluster"));
+    anyhow::anyhow!("{told}; hint: name a cluster with --kubeconfig FILE or KUBECONFIG")
 }
 
-fn usable(read: Result<Vec<Definition>, Vec<Problem>>) -> Result<Vec<Definition>> {
+fn in_file(path: &Path) -> Result<Vec<Definition>> {
+    let read = source::read_file(path)
+        .map(|definitions| definitions.by_id.values().map(|definition| (**definition).clone()).collect());
+    usable(read, &format!("in `{}`; hint: `syncwright new` writes one", path.display()))
+}
+
+/// Definitions that were read, at least one; `place` ends the sentence that there is none.
+fn usable(read: Result<Vec<Definition>, Vec<Problem>>, place: &str) -> Result<Vec<Definition>> {
     match read {
         Ok(definitions) if definitions.is_empty() => {
-            bail!("there is no definition in the cluster; hint: name a file with --controllers")
+            bail!("there is no definition {place}")
         }
         Ok(definitions) => Ok(definitions),
         Err(problems) => {

@@ -1,6 +1,7 @@
 //! What a newcomer gets wrong, and the whole page that says so: a command, its mistake, what is printed.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 
 use crate::{folder, says, syncwright};
 
@@ -110,5 +111,43 @@ fn definitions_that_are_at_fault_are_told_without_a_cluster() {
         let said = syncwright(project.path(), &[verb, &["--controllers", "none.yaml"]].concat());
         let err = "reading `none.yaml`: No such file or directory (os error 2)\nerror: the definitions cannot be used\n";
         says(&said, 2, "", err);
+        fs::write(project.path().join("empty.yaml"), "# nothing\n").unwrap();
+        let said = syncwright(project.path(), &[verb, &["--controllers", "empty.yaml"]].concat());
+        let err = "error: there is no definition in `empty.yaml`; hint: `syncwright new` writes one\n";
+        says(&said, 2, "", err);
     }
+}
+
+#[test]
+fn no_cluster_is_named() {
+    let project = folder(&[]);
+    let said = syncwright(project.path(), &["diff", "--kubeconfig", "none"]);
+    assert_eq!(said.code, 2);
+    let hint = "; hint: name a cluster with --kubeconfig FILE or KUBECONFIG\n";
+    assert!(
+        said.err.starts_with("error: connecting to the cluster: ") && said.err.ends_with(hint),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn names_that_are_no_text() {
+    let project = folder(&[("hooks/site/sync.yaml", SYNC)]);
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9");
+    fs::create_dir(project.path().join("hooks").join(name)).unwrap();
+    let err = "cannot be read: the name of `hooks/caf\u{fffd}` is not UTF-8 text\n";
+    for (verb, before) in [("check", "error: `hooks` "), ("test", "error: hooks folder `hooks` ")] {
+        let said = syncwright(project.path(), &[verb]);
+        says(&said, 2, "", &format!("{before}{err}"));
+    }
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let project = folder(&[("hooks/site/sync.yaml", SYNC), ("hooks/site/crd.yaml", "")]);
+    fs::write(project.path().join("hooks/site/example.yaml"), b"a: caf\xe9\n").unwrap();
+    let err =
+        "error: `hooks` cannot be read: `hooks/site/example.yaml`: stream did not contain valid UTF-8\n";
+    says(&syncwright(project.path(), &["check"]), 2, "", err);
 }

@@ -34,7 +34,7 @@ impl Crds {
             if !file.is_file() {
                 continue;
             }
-            let text = fs::read_to_string(&file)?;
+            let text = fs::read_to_string(&file).map_err(case::of_file(&file))?;
             match yaml::read(&file.display().to_string(), &text) {
                 Ok(documents) => {
                     documents.into_iter().for_each(|document| crds.add(&hook, document, catalog, findings));

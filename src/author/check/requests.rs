@@ -112,7 +112,7 @@ impl Check {
         let mut requests = Vec::new();
         for case in case::find(hooks)? {
             let Some(question) = case.question() else { continue };
-            let body = fs::read(&question.file)?;
+            let body = fs::read(&question.file).map_err(case::of_file(&question.file))?;
             let document = document(&question.file, &body);
             let fields = document.as_ref().map(fields).unwrap_or_default();
             requests.push(Request {
@@ -128,7 +128,7 @@ impl Check {
         for (hook, folder) in case::folders_in(hooks)? {
             let file = folder.join("example.yaml");
             if file.is_file() {
-                let text = fs::read_to_string(&file)?;
+                let text = fs::read_to_string(&file).map_err(case::of_file(&file))?;
                 requests.extend(self.example_requests(&hook, &file.display().to_string(), &text));
             }
         }
