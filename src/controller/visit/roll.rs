@@ -283,7 +283,7 @@ impl Visit<'_> {
         let parent = &situation.parent.key;
         let written = |children: &BTreeSet<Child>| claims(children, rules, parent);
         let update = |kept: &Kept, children: &BTreeSet<Child>| {
-            let written = written(children);
+            let written = kept.revision.beside_others(written(children), rules);
             (!kept.revision.claims_just(&written)).then(|| Record::Update(kept.object.clone(), written))
         };
         let older = || shelf.older.iter().zip(&children[1..]);
@@ -294,7 +294,9 @@ impl Visit<'_> {
             Some(latest) => records.extend(update(latest, &children[0])),
             None => records.push(self.draft(situation, shelf, &written(&children[0]), body)),
         }
-        let empty = older().filter(|(_, left)| left.is_empty()).map(|(kept, _)| kept);
+        let is_empty =
+            |kept: &Kept, left: &BTreeSet<Child>| left.is_empty() && !kept.revision.claims_others(rules);
+        let empty = older().filter(|(kept, left)| is_empty(kept, left)).map(|(kept, _)| kept);
         records.extend(empty.chain(&shelf.repeated).map(|kept| Record::Delete(kept.object.clone())));
         records
     }

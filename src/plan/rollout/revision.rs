@@ -104,6 +104,30 @@ impl Revision {
         flat(self) == flat(&Revision::read(&json!({ "children": children })))
     }
 
+    /// What it claims of kinds that no rule here is about: another definition of the same parents keeps its children in
+    /// the same revision.
+    fn others<'a>(
+        &'a self,
+        rules: &'a [ChildRule],
+    ) -> impl Iterator<Item = &'a (String, String, Vec<String>)> {
+        let is_ours =
+            |(group, kind)| rules.iter().any(|rule: &ChildRule| rule.gvk.group_kind() == (group, kind));
+        self.claims.iter().filter(move |(group, kind, names)| {
+            !names.is_empty() && !is_ours((group.as_str(), kind.as_str()))
+        })
+    }
+
+    pub(crate) fn claims_others(&self, rules: &[ChildRule]) -> bool {
+        self.others(rules).next().is_some()
+    }
+
+    /// `children` of it when these are ours, a list as `claims` makes it, and those of others stay.
+    pub(crate) fn beside_others(&self, ours: Value, rules: &[ChildRule]) -> Value {
+        let other = |(group, kind, names): &(String, String, Vec<String>)| json!({"apiGroup": group, "kind": kind, "names": names});
+        let ours = ours.as_array().cloned().unwrap_or_default();
+        ours.into_iter().chain(self.others(rules).map(other)).collect()
+    }
+
     /// The parent as it would be with the revision's values in place of its own. `paths` are those of today: what an
     /// unnoted revision lacks of them stays as it is.
     pub(crate) fn put_into(&self, parent: &Value, paths: &[String]) -> Value {
@@ -322,6 +346,23 @@ mod tests {
         );
         let whole = Revision::read(&json!({"parentPatch": {"spec": {"a": 1}}}));
         assert_eq!(whole.put_into(&now, &paths(&["spec"])), json!({"spec": {"a": 1}}));
+    }
+
+    #[test]
+    fn claims_of_kinds_of_another_definition_stay() {
+        let claim = |kind: &str, names: &[&str]| json!({"apiGroup": "apps", "kind": kind, "names": names});
+        let read = |claims: Value| Revision::read(&json!({"parentPatch": {}, "children": claims}));
+        let revision =
+            read(json!([claim("StatefulSet", &["a"]), claim("Deployment", &["b"]), claim("DaemonSet", &[])]));
+        assert!(revision.claims_others(&rules()));
+        let ours = json!([claim("StatefulSet", &["c"])]);
+        assert_eq!(
+            revision.beside_others(ours.clone(), &rules()),
+            json!([claim("StatefulSet", &["c"]), claim("Deployment", &["b"])])
+        );
+        let own = read(json!([claim("StatefulSet", &["a"])]));
+        assert!(!own.claims_others(&rules()));
+        assert_eq!(own.beside_others(ours.clone(), &rules()), ours);
     }
 
     #[test]

@@ -207,3 +207,42 @@ fn each_revision_is_shown_the_objects_that_it_asks_for() {
     drop(nurse);
     assert_eq!(labels(), ["two", "two", "two"]);
 }
+
+/// The children of one list of the hook's usual answer.
+fn only(kind: &'static str) -> Hook {
+    Hook::new(move |call| {
+        let mut answer = answer(call);
+        answer["children"].as_array_mut().unwrap().retain(|child| child["kind"] == kind);
+        answer.as_object_mut().unwrap().remove("status");
+        answer
+    })
+}
+
+#[test]
+fn definitions_of_the_same_parents_keep_their_children_in_the_same_revisions() {
+    let lab = lab("tworoll");
+    let (parts_hook, books_hook) = (only("Part"), only("ConfigMap"));
+    let mut of_parts = rolling(&lab).sync(&parts_hook);
+    of_parts.0["spec"]["childResources"].as_array_mut().unwrap().truncate(1);
+    let mut of_books = rolling(&lab).sync(&books_hook);
+    of_books.0["spec"]["childResources"].as_array_mut().unwrap().remove(0);
+    of_books.0["metadata"]["name"] = json!(format!("{}-books", lab.namespace));
+    lab.write_definitions(&[&of_parts, &of_books]);
+    let _controller = lab.start(&[]);
+    let (part_names, book_names) = (["p", "q"], ["a", "b"]);
+    let thing = lab.add_thing("t", json!({"x": "1", "parts": part_names, "books": book_names}));
+    let all = ["a", "b", "p", "q"];
+    lab.wait_until("both have noted theirs", || revisions(&lab, &thing) == [revision("1", &all)]);
+    part_names.iter().for_each(|name| call_ready(&lab, name, true));
+    lab.merge(&lab.thing("t"), json!({"spec": {"x": "2"}}));
+    let split = [revision("1", &["q"]), revision("2", &["a", "b", "p"])];
+    lab.wait_until("the books wait for no part", || revisions(&lab, &thing) == split);
+    assert_eq!(parts(&lab, &part_names), ["2", "1"]);
+    let nurse = Nurse::new(&lab);
+    lab.wait_until("all are there", || revisions(&lab, &thing) == [revision("2", &all)]);
+    drop(nurse);
+    let writes = lab.writes();
+    let kept: Vec<_> = writes.iter().filter(|write| write.contains("controllerrevisions")).collect();
+    // Three for each child that moves, and what both see at the same time.
+    assert!(kept.len() < 24, "{kept:?}");
+}
