@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::rolling::stage;
 use crate::support::hook::Hook;
 use crate::support::lab::{Lab, SILENCE};
 use crate::support::objects::config_map;
@@ -82,6 +83,28 @@ fn restart_within_namespaces_only_lists() {
     lab.wait_until("each is visited", || hook.count() >= calls + 6);
     lab.wait_quiet(&hook, Duration::from_secs(1));
     assert_eq!(lab.writes()[writes..], [""; 0]);
+}
+
+#[test]
+fn rollouts_keep_within_namespaces_too() {
+    let hook = Hook::from_spec();
+    let (lab, other) = lab("scoperoll", &hook);
+    stage::define_revisions(&lab);
+    let mut definition = lab.definition().child("v1", "configmaps", "RollingInPlace").sync(&hook);
+    definition.0["spec"]["parentResource"]["revisionHistory"] = json!({"fieldPaths": ["spec.children"]});
+    lab.write_definitions(&[&definition]);
+    add(&lab, &other, "b");
+    let controller = lab.start(&["--namespace", &lab.namespace, "--namespace", &other]);
+    lab.wait(&config_map_in(&other, "b"), "it is made", |_| true);
+    let thing = format!("/apis/{}/namespaces/{other}/things/b", lab.api_version());
+    lab.merge(&thing, json!({"spec": {"children": [config_map("b", "2")]}}));
+    lab.wait(&config_map_in(&other, "b"), "it is moved", |map| map["data"] == config_map("b", "2")["data"]);
+    let thing = stage::wait_updated(&lab, &thing, "OnLatestRevision", "");
+    assert_eq!(stage::kept(&lab, &thing).len(), 1);
+    let refused = lab.plane.requests_of(&lab.user);
+    let refused: Vec<_> = refused.iter().filter(|event| event["responseStatus"]["code"] == 403).collect();
+    assert!(refused.is_empty(), "{refused:?}");
+    assert!(!controller.log().contains("WARN"), "{}", controller.log());
 }
 
 #[test]
