@@ -24,6 +24,7 @@ mod spelling;
 mod test;
 mod uninstall;
 mod version;
+mod webhook;
 
 use std::process::ExitCode;
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use futures::FutureExt;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::Ended;
+use crate::cli::{Ended, webhook};
 use crate::hook::local::renders::Renders;
 use crate::hook::local::{Polling, Shelf};
 use crate::serve::{Service, Settings};
@@ -31,6 +32,8 @@ pub(super) struct Flags {
     /// Look at the folder twice a second, where the system does not tell of changes
     #[arg(long)]
     poll: bool,
+    #[command(flatten)]
+    webhook: webhook::Flags,
 }
 
 const AFTER_HELP: &str = "\
@@ -56,14 +59,18 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
 async fn serve(flags: Flags) -> Result<()> {
     let shelf = Shelf::open(&flags.hooks);
     let _fresh = shelf.keep_fresh(if flags.poll { Polling::Always } else { Polling::WhenNeeded });
-    let service = bind(&flags.listen, flags.max_body_bytes, Arc::new(Renders::new(shelf)))?;
-    let stop = stop_signal()?;
-    service.run(stop).await.context("the service ended")
+    let renders = Arc::new(Renders::new(shelf));
+    let service = bind(&flags.listen, flags.max_body_bytes, renders.clone())?;
+    let webhook = flags.webhook.bind(renders)?;
+    let stop = stop_signal()?.shared();
+    let (served, reviewed) = tokio::join!(service.run(stop.clone()), webhook::run(webhook, stop));
+    reviewed.and(served.context("the service ended"))
 }
 
 /// Listens, and says where.
 pub(super) fn bind(listen: &str, body_bytes: u32, renders: Arc<Renders>) -> Result<Service> {
-    let settings = Settings { listen: listen.to_string(), body_bytes: body_bytes as usize };
+    let settings =
+        Settings { listen: listen.to_string(), body_bytes: body_bytes as usize, certificate: None };
     let service = Service::bind(&settings, renders)
         .with_context(|| format!("cannot listen on `{}`", settings.listen))?;
     for address in &service.addresses {

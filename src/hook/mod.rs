@@ -6,6 +6,7 @@ pub(crate) mod access;
 pub(crate) mod local;
 pub(crate) mod origin;
 pub(crate) mod remote;
+pub(crate) mod review;
 #[cfg(test)]
 mod tests;
 pub(crate) mod wire;

@@ -9,9 +9,11 @@ use bytes::Bytes;
 use crate::hook::local::answer::Response;
 use crate::hook::local::renders::Renders;
 use crate::hook::local::{Reason, Refusal, to_yaml};
+use crate::hook::review::Review;
 use crate::problem::Problem;
 use crate::serve::body::{Room, Unread};
 use crate::serve::form::Form;
+use crate::serve::review;
 
 pub(super) async fn answer(
     request: HttpRequest,
@@ -26,6 +28,11 @@ pub(super) async fn answer(
         Err(unread) => return unread_response(Form::of(request.headers(), b""), &unread),
     };
     let form = Form::of(request.headers(), &held.bytes);
+    match Review::read(&call, &held.bytes) {
+        None => {}
+        Some(Ok(read)) => return review::answer(form, &hook, &call, &read, &renders).await,
+        Some(Err(problem)) => return form.problem(StatusCode::BAD_REQUEST, &problem),
+    }
     // An answer is put into its final bytes where it was rendered, off this thread.
     let finish = move |result: Result<Response, Refusal>| {
         result.map(|response| {
@@ -51,7 +58,7 @@ fn answer_response(form: Form, answer: Bytes) -> HttpResponse {
     HttpResponse::Ok().content_type(kind).body(answer)
 }
 
-fn refused(form: Form, hook: &str, call: &str, refusal: &Refusal) -> HttpResponse {
+pub(super) fn refused(form: Form, hook: &str, call: &str, refusal: &Refusal) -> HttpResponse {
     let status = match refusal.reason {
         Reason::Malformed => StatusCode::BAD_REQUEST,
         Reason::Unknown => StatusCode::NOT_FOUND,
@@ -68,7 +75,7 @@ fn refused(form: Form, hook: &str, call: &str, refusal: &Refusal) -> HttpRespons
     form.problem(status, &refusal.problem)
 }
 
-fn later(form: Form, message: &str) -> HttpResponse {
+pub(super) fn later(form: Form, message: &str) -> HttpResponse {
     let mut response = form.problem(StatusCode::TOO_MANY_REQUESTS, &Problem::new(message));
     response.headers_mut().insert(RETRY_AFTER, 1.into());
     response

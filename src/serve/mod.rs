@@ -5,8 +5,10 @@
 pub(crate) mod admin;
 mod body;
 mod call;
+pub(crate) mod certificate;
 mod form;
 mod pages;
+mod review;
 
 use std::future::Future;
 use std::io;
@@ -20,6 +22,7 @@ use actix_web::{App, HttpServer};
 
 use crate::hook::local::renders::Renders;
 use crate::serve::body::Room;
+use crate::serve::certificate::Certificate;
 
 /// Calls under way may take this long to end once the service is told to stop.
 const LAST_WORDS: u64 = 10;
@@ -33,6 +36,8 @@ pub(crate) struct Settings {
     pub listen: String,
     /// Largest body of a request.
     pub body_bytes: usize,
+    /// Speaks HTTPS, and shows this.
+    pub certificate: Option<Arc<Certificate>>,
 }
 
 /// A service that has its port and does not answer yet.
@@ -58,7 +63,10 @@ impl Service {
                 .default_service(web::to(pages::nothing_here))
         });
         let server = server.keep_alive(KEEP_ALIVE).shutdown_timeout(LAST_WORDS).disable_signals();
-        let server = server.bind(&settings.listen)?;
+        let server = match &settings.certificate {
+            Some(certificate) => server.bind_rustls_0_23(&settings.listen, certificate.clone().config())?,
+            None => server.bind(&settings.listen)?,
+        };
         let addresses = server.addrs();
         Ok(Service { server: server.run(), addresses })
     }

@@ -1,6 +1,7 @@
 //! `syncwright run` from outside: the built binary on a real control plane, with hooks that the tests script.
 
 mod access;
+mod admission;
 mod answers;
 mod author;
 mod changing;

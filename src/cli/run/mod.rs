@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, watch};
 use tracing::error;
 
 use crate::cli::log::Wish;
-use crate::cli::{Ended, admin, serve};
+use crate::cli::{Ended, admin, serve, webhook};
 use crate::cluster::gate::Gate;
 use crate::cluster::lease::Election;
 use crate::cluster::object::Managers;
@@ -87,6 +87,8 @@ pub(super) struct Flags {
     #[command(flatten)]
     election: election::Flags,
     #[command(flatten)]
+    webhook: webhook::Flags,
+    #[command(flatten)]
     admin: admin::Flags,
     #[command(flatten)]
     zap: zap::Flags,
@@ -121,6 +123,8 @@ const AFTER_HELP: &str = "\
 Try:
   syncwright run --controllers controllers.yaml --hooks hooks
   syncwright run --listen 127.0.0.1:8090          the same process answers curl
+  syncwright run --webhook-listen 0.0.0.0:9443 --tls-cert tls.crt --tls-key tls.key
+                                                  the API server may ask too
 
 Exit codes: 0 stopped by SIGTERM or SIGINT, 1 the lease is lost (or a second signal came), 2 it could not start";
 
@@ -133,6 +137,11 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
 }
 
 async fn control(flags: Flags) -> Result<Ended> {
+    if flags.hook_url.is_some() && flags.webhook.is_given() {
+        bail!(
+            "--webhook-listen answers from the hooks folder; hint: with --hook-url give it to that service"
+        );
+    }
     flags.tell_of_ignored();
     let file = match &flags.controllers {
         Some(path) => Some((path.clone(), first(path)?)),
@@ -237,6 +246,7 @@ async fn with_own_hooks(
         Some(listen) => Some(serve::bind(listen, serve::BODY_BYTES, renders.clone())?),
         None => None,
     };
+    let webhook = flags.webhook.bind(renders.clone())?;
     // All end at one signal, which is reported once.
     let stop = serve::stop_signal()?.shared();
     let meters = Arc::<Meters>::default();
@@ -244,12 +254,13 @@ async fn with_own_hooks(
     flags.admin.answer(subjects, stop.clone())?;
     let hooks = Hooks { paths: PathService::InProcess(renders), changes, meters };
     let control = controller::run(cluster, definitions, hooks, settings, stop.clone());
+    let reviews = webhook::run(webhook, stop.clone());
     match service {
         Some(service) => {
-            let (served, ()) = tokio::join!(service.run(stop), control);
-            served.context("the hook service ended")?;
+            let (served, reviewed, ()) = tokio::join!(service.run(stop), reviews, control);
+            served.context("the hook service ended").and(reviewed)?;
         }
-        None => control.await,
+        None => tokio::join!(reviews, control).0?,
     }
     Ok(Ended::Well)
 }

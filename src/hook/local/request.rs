@@ -240,7 +240,7 @@ fn grouped(name: &str, objects: Vec<Value>, namespace: &str) -> Result<Family, P
     Ok(family)
 }
 
-pub(super) fn text_at<'a>(value: &'a Value, way: &[&str]) -> Option<&'a str> {
+pub(in crate::hook) fn text_at<'a>(value: &'a Value, way: &[&str]) -> Option<&'a str> {
     way.iter().try_fold(value, |value, key| value.get(key))?.as_str()
 }
 

@@ -1,0 +1,62 @@
+//! Flags of the port on which the API server asks: HTTPS, for admission and conversion.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+
+use crate::cli::serve::BODY_BYTES;
+use crate::hook::local::renders::Renders;
+use crate::serve::certificate::{Certificate, Files};
+use crate::serve::{Service, Settings};
+
+#[derive(Args)]
+#[group(skip)]
+pub(super) struct Flags {
+    /// Also answer the API server over HTTPS here: validate, default and convert
+    #[arg(long, value_name = "ADDRESS:PORT", env = "SYNCWRIGHT_WEBHOOK_LISTEN", requires = "tls_cert")]
+    webhook_listen: Option<String>,
+    /// The certificate for --webhook-listen and those that vouch for it, PEM; read anew when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key", requires = "webhook_listen")]
+    tls_cert: Option<PathBuf>,
+    /// Its private key, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+}
+
+impl Flags {
+    pub(super) fn is_given(&self) -> bool {
+        self.webhook_listen.is_some()
+    }
+
+    /// Listens, where asked to, and says where.
+    pub(super) fn bind(&self, renders: Arc<Renders>) -> Result<Option<Service>> {
+        let (Some(listen), Some(certificate), Some(key)) =
+            (&self.webhook_listen, &self.tls_cert, &self.tls_key)
+        else {
+            return Ok(None);
+        };
+        let files = Files { certificate: certificate.clone(), key: key.clone() };
+        let certificate = Certificate::open(files).map_err(|problem| anyhow!("{problem}"))?;
+        let settings = Settings {
+            listen: listen.clone(),
+            body_bytes: BODY_BYTES as usize,
+            certificate: Some(Arc::new(certificate)),
+        };
+        let service =
+            Service::bind(&settings, renders).with_context(|| format!("cannot listen on `{listen}`"))?;
+        for address in &service.addresses {
+            tracing::info!(%address, "listening for the API server");
+        }
+        Ok(Some(service))
+    }
+}
+
+/// Answers until `stop` is done, if there is a service.
+pub(super) async fn run(service: Option<Service>, stop: impl Future<Output = ()>) -> Result<()> {
+    match service {
+        Some(service) => service.run(stop).await.context("the service for the API server ended"),
+        None => Ok(()),
+    }
+}
