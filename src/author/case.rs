@@ -67,6 +67,10 @@ pub(crate) fn find(root: &Path) -> io::Result<Vec<Case>> {
         if !all.is_dir() {
             continue;
         }
+        for call in strays_in(&all)? {
+            let (name, files) = (format!("{hook}/{call}"), Files { stray: true, ..Files::default() });
+            cases.push(Case { name, hook: hook.clone(), call, folder: all.clone(), files });
+        }
         for (case, folder) in folders_in(&all)? {
             for (call, files) in calls_in(&folder)? {
                 let name = format!("{hook}/{case}/{call}");
@@ -102,7 +106,10 @@ impl Case {
     /// Renders the request and compares.
     pub(crate) fn run(&self, shelf: &Shelf, accept: Accept) -> io::Result<Verdict> {
         if self.files.stray {
-            let expected = "expected: `<call>.request.yaml`, `<call>.response.yaml` or `<call>.error.txt`";
+            let expected = match self.folder.ends_with("cases") {
+                true => "expected: a folder for each case, `cases/<case>/`",
+                false => "expected: `<call>.request.yaml`, `<call>.response.yaml` or `<call>.error.txt`",
+            };
             return Ok(Verdict::Failed(vec![
                 format!("`{}` is no file of a case", self.call),
                 expected.into(),
@@ -226,6 +233,19 @@ pub(in crate::author) fn folders_in(folder: &Path) -> io::Result<Vec<(String, Pa
     }
     folders.sort();
     Ok(folders)
+}
+
+/// Files of a case that lie beside the cases' folders, where nothing would look for them.
+fn strays_in(cases: &Path) -> io::Result<Vec<String>> {
+    let mut strays = Vec::new();
+    for entry in fs::read_dir(cases)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if [".request.yaml", ".response.yaml", ".error.txt"].iter().any(|ending| name.ends_with(ending)) {
+            strays.push(name);
+        }
+    }
+    strays.sort();
+    Ok(strays)
 }
 
 /// The calls that a case's files are about. A misspelt file is a call without a request, which fails.

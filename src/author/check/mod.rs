@@ -211,13 +211,14 @@ impl Check {
                 if self.asked.contains(&(hook.hook.clone(), call.into())) {
                     continue;
                 }
-                let hook = &hook.hook;
-                let problem =
-                    Problem::new(format!("nothing renders `{hook}/{call}`, so that it is not checked"))
-                        .at(self.template(hook, call))
-                        .hint(format!(
-                            "write a case, `{hook}/cases/<case>/{call}.request.yaml`, or an `example.yaml`"
-                        ));
+                let (label, hook) = (self.shelf.label(), &hook.hook);
+                let problem = Problem::new(format!(
+                    "nothing renders `{hook}/{call}`, so that it is not checked"
+                ))
+                .at(self.template(hook, call))
+                .hint(format!(
+                    "write a case, `{label}/{hook}/cases/<case>/{call}.request.yaml`, or an `example.yaml`"
+                ));
                 self.findings.add(Rule::NeverRendered, problem);
             }
         }
