@@ -62,12 +62,15 @@ fn is_for_run(arguments: &[OsString]) -> bool {
     program.is_some_and(|program| program == PEER) || (arguments.len() > 0 && !arguments.any(asks))
 }
 
-/// `-flag=value` as `--flag=value`, where there is such a flag.
+/// `-flag=value` as `--flag=value`, where there is such a flag, or none at all: the complaint then names all of it.
 fn with_two_dashes(text: &str, flags: &[&Arg]) -> Option<String> {
     let name = text.strip_prefix('-').filter(|name| !name.starts_with('-'))?;
     let (long, _) = name.split_once('=').unwrap_or((name, ""));
+    let first = long.chars().next().filter(char::is_ascii_alphabetic)?;
+    let is_short = "hV".contains(first) || flags.iter().any(|flag| flag.get_short() == Some(first));
     // One letter is a short flag, which has one dash anyway.
-    (long.len() > 1 && flags.iter().any(|flag| is_named(flag, long))).then(|| format!("-{text}"))
+    (long.len() > 1 && (!is_short || flags.iter().any(|flag| is_named(flag, long))))
+        .then(|| format!("-{text}"))
 }
 
 #[cfg(test)]
@@ -104,7 +107,7 @@ mod tests {
             "syncwright run --zap-log-level 4 -v=6 --zap-devel",
         );
         check("syncwright run -leader-election=true", "syncwright run --leader-election=true");
-        check("syncwright run --workers -1 -nonsense", "syncwright run --workers -1 -nonsense");
+        check("syncwright run --workers -1 -nonsense -v4", "syncwright run --workers -1 --nonsense -v4");
     }
 
     #[test]

@@ -99,6 +99,7 @@ fn every_flag_of_metacontroller_is_taken_in_each_spelling() {
 fn wrong_flags_are_refused_with_exit_code_2() {
     for (arguments, expected) in [
         (&["--nonsense"][..], "unexpected argument '--nonsense' found"),
+        (&["-nonsense=4"], "unexpected argument '--nonsense' found"),
         (&["-apply-strategy", "magic"], "[possible values: dynamic-apply, server-side-apply]"),
         (&["--leader-election-resource-lock=endpoints"], "[possible values: leases]"),
         (&["--cache-flush-interval=5"], "a unit is missing"),
