@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use controlplane::wait_until;
 use serde_json::{Value, json};
 
+use crate::operators::operator::Operator;
 use crate::support::controller::Controller;
 use crate::support::lab::{CRDS, Lab, SOON};
 use crate::support::tls::Identity;
@@ -64,15 +65,8 @@ impl Webhook {
         lab.write_definitions(&[&lab.definition().config_maps().with("/spec/hooks/sync", hook)]);
         let flags = ["--webhook-listen", "127.0.0.1:0", "--tls-cert", "tls.crt", "--tls-key", "tls.key"];
         let controller = lab.start(&flags);
-        let address = wait_until(SOON, "the controller listens for the API server", || {
-            let log = controller.log();
-            let line = log.lines().find(|line| line.contains("listening for the API server"));
-            let port = line
-                .and_then(|line| line.split("127.0.0.1:").nth(1))
-                .map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
-            port.ok_or(log)
-        });
-        Webhook { lab, identity, controller, address: format!("https://localhost:{address}") }
+        let address = listening(&controller);
+        Webhook { lab, identity, controller, address }
     }
 
     fn client(&self, call: &str) -> Value {
@@ -143,6 +137,18 @@ impl Webhook {
             if refused && made["spec"]["size"] == 1 { Ok(()) } else { Err(made.to_string()) }
         });
     }
+}
+
+/// Where the API server is answered.
+#[track_caller]
+fn listening(controller: &Controller) -> String {
+    let port = wait_until(SOON, "the controller listens for the API server", || {
+        let log = controller.log();
+        let line = log.lines().find(|line| line.contains("listening for the API server"));
+        let rest = line.and_then(|line| line.split("127.0.0.1:").nth(1));
+        rest.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>()).ok_or(log)
+    });
+    format!("https://localhost:{port}")
 }
 
 fn show(lab: &Lab, identity: &Identity) {
@@ -220,4 +226,47 @@ fn another_certificate_is_shown_once_its_files_change() {
     webhook.lab.add_thing("new", json!({"size": 3}));
     assert_eq!(webhook.lab.get(&webhook.older("new"))["spec"], json!({"flat": 3}));
     assert!(webhook.controller.log().contains("certificate loaded"), "{}", webhook.controller.log());
+}
+
+#[test]
+fn postgresqlcluster_refuses_bad_schedules_and_shrinking_at_apply() {
+    let operator = Operator::new("postgresqlcluster", "pg-admitted").with_own_finalizer();
+    let (lab, identity) = (&operator.lab, Identity::of_a_hook());
+    show(lab, &identity);
+    let flags = ["--webhook-listen", "127.0.0.1:0", "--tls-cert", "tls.crt", "--tls-key", "tls.key"];
+    let controller = operator.start_with(&flags);
+    let url = format!("{}/postgresqlcluster/validate", listening(&controller));
+    let collection = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let object = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": lab.namespace},
+        "webhooks": [{
+            "name": "validate.db.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"url": url, "caBundle": STANDARD.encode(&identity.certificate)},
+            // Other tests have clusters of this kind too.
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": lab.namespace}},
+            "rules": [{
+                "apiGroups": ["db.example.com"], "apiVersions": ["*"], "resources": ["postgresqlclusters"],
+                "operations": ["CREATE", "UPDATE"],
+            }],
+        }],
+    });
+    lab.plane.create(collection, &object);
+    lab.plane.delete_at_end(format!("{collection}/{}", lab.namespace));
+    let db = operator.add("db", json!({"version": "16", "storage": "2Gi"}));
+    let patched = |spec: Value| {
+        let body = json!({"spec": spec}).to_string();
+        let reply = lab.plane.send("PATCH", &db, "application/merge-patch+json", &body).expect("an answer");
+        (reply.status, serde_json::from_str::<Value>(&reply.body).unwrap()["message"].to_string())
+    };
+    let six = || patched(json!({"backup": {"schedule": "0 30 2 * * *"}}));
+    wait_until(SOON, "the API server asks the webhook", || match six() {
+        (422, message) if message.contains("spec.backup.schedule: ") => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    let (status, message) = patched(json!({"backup": {"schedule": "61 2 * * *"}}));
+    assert!(status == 422 && message.contains("spec.backup.schedule: minute: "), "{message}");
+    let (status, message) = patched(json!({"storage": "1Gi"}));
+    assert!(status == 422 && message.contains("spec.storage"), "{message}");
+    assert_eq!(patched(json!({"backup": {"schedule": "*/5 1-5 * * 1-5"}})).0, 200);
 }

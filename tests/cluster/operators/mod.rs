@@ -7,7 +7,7 @@ mod backupschedule_killed;
 mod history;
 mod kinds;
 mod mysql;
-mod operator;
+pub mod operator;
 mod postgresqlcluster;
 mod postgresqlcluster_deleted;
 mod postgresqlcluster_upgraded;
