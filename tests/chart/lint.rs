@@ -101,6 +101,7 @@ fn config_map_holds_the_shipped_definitions_and_templates() {
         "hooks/postgresqlcluster/_servers.yaml",
         "hooks/postgresqlcluster/finalize.yaml",
         "hooks/postgresqlcluster/sync.yaml",
+        "hooks/postgresqlcluster/validate.yaml",
     ];
     assert_eq!(paths, expected);
     assert_eq!(data.as_object().unwrap().len(), expected.len());
