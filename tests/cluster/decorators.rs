@@ -155,15 +155,24 @@ fn attachments_are_changed_and_deleted_and_nobody_elses_object_is_touched() {
     let lab = Lab::new("attach");
     let hook = echoing();
     let _controller = lab.run(&lab.decorator(lab.things()).sync(&hook));
-    lab.plane.create(&lab.config_map(""), &config_map("foreign", "theirs"));
+    let foreign = lab.plane.create(&lab.config_map(""), &config_map("foreign", "theirs"));
+    let mut controlled = config_map("controlled", "theirs");
+    controlled["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "foreign", "uid": foreign["metadata"]["uid"],
+        "controller": true,
+    }]);
+    lab.plane.create(&lab.config_map(""), &controlled);
     lab.add_thing("t", answer(json!({"attachments": [config_map("a", "1"), config_map("b", "1")]})));
     lab.wait(&lab.config_map("b"), "it is attached", |_| true);
-    let more = json!([config_map("a", "2"), config_map("foreign", "ours")]);
+    let more = json!([config_map("a", "2"), config_map("foreign", "ours"), config_map("controlled", "ours")]);
     lab.merge(&lab.thing("t"), json!({"spec": {"answer": {"attachments": more}}}));
     lab.wait(&lab.config_map("a"), "it is changed", |map| map["data"]["key"] == "2");
     // What is refused may be what looks unwanted: nothing is deleted until the answer can be carried out.
     lab.wait_quiet(&hook, SILENCE);
     assert_eq!(lab.get(&lab.config_map("foreign"))["data"]["key"], "theirs");
+    let controlled = lab.get(&lab.config_map("controlled"));
+    assert_eq!(controlled["data"]["key"], "theirs");
+    assert_eq!(controlled["metadata"]["ownerReferences"][0]["uid"], foreign["metadata"]["uid"]);
     lab.merge(&lab.thing("t"), json!({"spec": {"answer": {"attachments": [config_map("a", "2")]}}}));
     lab.wait_gone(&lab.config_map("b"));
     assert_eq!(lab.get(&lab.config_map("foreign"))["metadata"]["ownerReferences"], Value::Null);

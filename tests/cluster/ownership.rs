@@ -56,6 +56,32 @@ fn orphan_matching_the_selector_is_adopted_and_anothers_child_is_not() {
 }
 
 #[test]
+fn parent_that_is_being_deleted_adopts_nothing() {
+    let lab = Lab::new("adopt-late");
+    let hook = Hook::from_spec();
+    let _controller = lab.run(&selecting(&lab).sync(&hook));
+    let fields = json!({"selector": selector("a"), "children": [labelled("orphan", "a")]});
+    let mut going = lab.thing_with("going", fields);
+    going["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    lab.plane.create(&lab.thing(""), &going);
+    lab.wait(&lab.config_map("orphan"), "the child is made", |_| true);
+    lab.wait_synced(&lab.thing("going"));
+    lab.plane.delete(&lab.thing("going"));
+    lab.wait(&lab.thing("going"), "it is being deleted", |it| !it["metadata"]["deletionTimestamp"].is_null());
+    lab.merge(&lab.config_map("orphan"), json!({"metadata": {"ownerReferences": null}}));
+    lab.merge(&lab.thing("going"), json!({"metadata": {"annotations": {"visit": "again"}}}));
+    lab.expect_silence(&hook, SILENCE);
+    assert_eq!(*controller_of(&lab.get(&lab.config_map("orphan"))), Value::Null);
+    // One that lives does, which shows that the orphan could have been adopted.
+    let living =
+        lab.add_thing("living", json!({"selector": selector("a"), "children": [labelled("orphan", "a")]}));
+    let uid = &living["metadata"]["uid"];
+    lab.wait(&lab.config_map("orphan"), "another parent adopts it", |orphan| controller_of(orphan) == uid);
+    lab.merge(&lab.thing("going"), json!({"metadata": {"finalizers": null}}));
+    lab.wait_gone(&lab.thing("going"));
+}
+
+#[test]
 fn orphan_that_comes_later_wakes_the_parent_that_adopts_it() {
     let lab = Lab::new("later");
     let hook = Hook::new(|call| {
