@@ -84,10 +84,7 @@ impl Flags {
     pub(super) async fn look(&self, named: Option<&Named>) -> Result<Look> {
         // A mistake in a file is told whether or not there is a cluster.
         let from_file = self.controllers.as_deref().map(in_file).transpose()?;
-        let managers = Managers {
-            status: format!("{}-status", self.field_manager),
-            objects: self.field_manager.clone(),
-        };
+        let managers = Managers::named(&self.field_manager);
         let manners = Manners { gate: Gate::closed(), ..Manners::brisk(managers) };
         let connected = Cluster::connect(self.kubeconfig.as_deref(), manners).await;
         let cluster = connected.map_err(unconnected)?;

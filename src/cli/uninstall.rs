@@ -66,12 +66,10 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
 
 async fn uninstall(flags: Flags) -> Result<Ended> {
     let wish = wish(&flags)?;
-    let managers =
-        Managers { objects: "syncwright-uninstall".into(), status: "syncwright-uninstall-status".into() };
     // Nothing is watched.
-    let cluster = Cluster::connect(flags.kubeconfig.as_deref(), Manners::brisk(managers))
-        .await
-        .context("connecting to the cluster")?;
+    let manners = Manners::brisk(Managers::named("syncwright-uninstall"));
+    let cluster =
+        Cluster::connect(flags.kubeconfig.as_deref(), manners).await.context("connecting to the cluster")?;
     let plan = uninstall::survey(&cluster, &wish)
         .await
         .map_err(|trouble| anyhow::anyhow!(trouble.error).context(format!("looking at {}", trouble.about)))?;

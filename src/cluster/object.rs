@@ -22,6 +22,11 @@ pub(crate) struct Managers {
 }
 
 impl Managers {
+    /// `NAME` for objects, and `NAME-status` for statuses.
+    pub(crate) fn named(name: &str) -> Self {
+        Managers { objects: name.into(), status: format!("{name}-status") }
+    }
+
     /// Under what names Metacontroller wrote by plain updates: that of its binary, or that which it shares with us.
     pub(crate) fn updaters(&self) -> [&str; 2] {
         ["metacontroller", &self.objects]
@@ -380,7 +385,7 @@ mod tests {
     use super::*;
 
     fn managers() -> Managers {
-        Managers { objects: "metacontroller".into(), status: "metacontroller-status".into() }
+        Managers::named("metacontroller")
     }
 
     #[test]

@@ -147,13 +147,11 @@ async fn control(flags: Flags) -> Result<Ended> {
         Some(path) => Some((path.clone(), first(path)?)),
         None => None,
     };
-    let managers =
-        Managers { status: format!("{}-status", flags.field_manager), objects: flags.field_manager.clone() };
     let claim = flags.election.claim()?;
     // An empty path is none, as it is for Metacontroller.
     let kubeconfig = flags.kubeconfig.as_ref().filter(|path| !path.is_empty());
     let manners = Manners {
-        managers,
+        managers: Managers::named(&flags.field_manager),
         watch_idle: Duration::from_secs(flags.watch_idle_seconds),
         gate: if claim.is_some() { Gate::closed() } else { Gate::open() },
         request_rate: flags.limits.request_rate(),
