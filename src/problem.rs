@@ -181,6 +181,15 @@ fn picture(c: char) -> char {
     }
 }
 
+/// The nearest character boundary at or before `offset`.
+pub(crate) fn floor(text: &str, offset: usize) -> usize {
+    let mut at = offset.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
 /// The candidate a person most likely meant by `word`, if one is near enough to be worth a "did you mean".
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates

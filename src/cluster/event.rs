@@ -14,7 +14,9 @@ use tracing::debug;
 
 use super::limit::{Bucket, EVENTS};
 use super::{Cluster, request};
+use crate::object::condition::time;
 use crate::object::name::{Gvk, Key};
+use crate::problem::floor;
 
 /// The reporting component, as Metacontroller names itself: users' alerts look for it.
 const COMPONENT: &str = "metacontroller";
@@ -74,14 +76,14 @@ impl Recorder {
         if !self.cluster.gate.is_open() {
             return;
         }
-        let message = cut(message).to_string();
+        let message = message[..floor(message, MESSAGE_BYTES)].to_string();
         let Some((name, count, first)) = self.count(about, reason, &message) else { return };
         if !self.has_a_share(about) {
             debug!(event = name, "event not published: too many about one object");
             return;
         }
         let namespace = if about.key.namespace.is_empty() { "default" } else { &about.key.namespace };
-        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let now = time(jiff::Timestamp::now());
         let severity = if severity == Severity::Warning { "Warning" } else { "Normal" };
         let event = json!({
             "apiVersion": "v1", "kind": "Event",
@@ -142,17 +144,9 @@ impl Recorder {
         }
         let now = jiff::Timestamp::now();
         let name = format!("{}.{:x}", about.key.name, now.as_nanosecond());
-        let first = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let first = time(now);
         let event = Told { name: name.clone(), count: 1, first: first.clone(), last_sent: Instant::now() };
         told.insert(id, event);
         Some((name, 1, first))
     }
-}
-
-fn cut(message: &str) -> &str {
-    let mut end = message.len().min(MESSAGE_BYTES);
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
-    &message[..end]
 }

@@ -6,6 +6,8 @@ use serde_json::{Map, Value, json};
 use crate::controller::footing::Account;
 use crate::controller::pause;
 use crate::controller::posted::Refusal;
+use crate::object::condition;
+use crate::problem::floor;
 
 /// A condition's message is read by people: longer ones say no more.
 const MESSAGE_BYTES: usize = 1000;
@@ -44,11 +46,18 @@ struct Counts {
 
 impl Condition {
     fn new(holds: bool, reason: &str, message: &str) -> Self {
-        let mut end = message.len().min(MESSAGE_BYTES);
-        while !message.is_char_boundary(end) {
-            end -= 1;
-        }
+        let end = floor(message, MESSAGE_BYTES);
         Condition { holds, reason: reason.into(), message: message[..end].into() }
+    }
+
+    fn about<'a>(&'a self, kind: &'a str, generation: i64) -> condition::Condition<'a> {
+        condition::Condition {
+            kind,
+            holds: self.holds,
+            reason: &self.reason,
+            message: &self.message,
+            generation,
+        }
     }
 
     fn read(status: &Value, kind: &str) -> Option<Self> {
@@ -129,8 +138,9 @@ impl Report {
 
     /// The status to write. A condition that stays as it was keeps its time.
     pub(crate) fn to_status(&self, live: &Value, now: Timestamp) -> Map<String, Value> {
+        let before = live.get("conditions");
         let conditions = [(READY, &self.ready), (DEGRADED, &self.degraded)]
-            .map(|(kind, condition)| self.condition(kind, condition, live, now));
+            .map(|(kind, condition)| condition.about(kind, self.about.generation).written(before, now));
         let mut status = Map::new();
         status.insert("observedGeneration".into(), json!(self.about.generation));
         if let Some(targets) = &self.about.targets {
@@ -142,20 +152,6 @@ impl Report {
         }
         status.insert("conditions".into(), json!(conditions));
         status
-    }
-
-    fn condition(&self, kind: &str, condition: &Condition, live: &Value, now: Timestamp) -> Value {
-        let before =
-            live["conditions"].as_array().into_iter().flatten().find(|before| before["type"] == kind);
-        let holds = if condition.holds { "True" } else { "False" };
-        let since = before
-            .filter(|before| before["status"] == holds)
-            .and_then(|before| before["lastTransitionTime"].as_str())
-            .map_or_else(|| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(), String::from);
-        json!({
-            "type": kind, "status": holds, "reason": condition.reason, "message": condition.message,
-            "observedGeneration": self.about.generation, "lastTransitionTime": since,
-        })
     }
 }
 

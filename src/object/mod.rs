@@ -2,6 +2,7 @@
 //!
 //! Pure: no cluster, no clock.
 
+pub(crate) mod condition;
 pub(crate) mod name;
 pub(crate) mod owner;
 pub(crate) mod quantity;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use minijinja::{OutputSpan, OutputSpanKind};
 use serde_json::Value as Json;
 
-use crate::problem::{Place, Problem};
+use crate::problem::{Place, Problem, floor};
 use crate::template::inputs::Inputs;
 use crate::template::library::Files;
 use crate::template::report;
 use crate::template::source::Source;
-use crate::template::yaml::{self, Origin, Places, Trap, Trouble};
+use crate::template::yaml::{Origin, Places, Trap, Trouble};
 
 /// A text that a file rendered to: an offset in it leads to the source that wrote it.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Rendered {
         };
         let problem = trouble.fault.without_values(&source.text).into_problem();
         let end = if range.is_empty() { range.start + trouble.range.len() } else { range.end };
-        let range = range.start..yaml::floor(&source.text, end);
+        let range = range.start..floor(&source.text, end);
         let problem = report::at(&self.files, file, source, range, problem);
         match trouble.first {
             Some(first) => problem.found(format!("the first one at {}", self.place(first))),

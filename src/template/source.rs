@@ -11,11 +11,11 @@ use minijinja::machinery::ast::{BinOpKind, Call, CallArg, Expr, Macro, Spanned, 
 use minijinja::machinery::{Span, parse};
 use minijinja::syntax::SyntaxConfig;
 
+use crate::problem::floor;
 use crate::template::branches::{FILTER, Fork, Site};
 use crate::template::fault::Subject;
 use crate::template::operator::Guard;
 use crate::template::placeholder::OPEN;
-use crate::template::yaml::floor;
 
 /// One file of a library.
 #[derive(Debug)]

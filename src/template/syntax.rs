@@ -4,10 +4,9 @@ use std::ops::Range;
 
 use minijinja::Error;
 
-use crate::problem::nearest;
+use crate::problem::{floor, nearest};
 use crate::template::fault::Fault;
 use crate::template::source::within;
-use crate::template::yaml::floor;
 
 /// The fault of an error of the engine's parser, and the range of the text that it is about.
 pub(in crate::template) fn explain(text: &str, error: &Error) -> (Fault, Range<usize>) {

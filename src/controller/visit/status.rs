@@ -16,6 +16,7 @@ use crate::controller::memory::{Memory, Written};
 use crate::controller::room::Room;
 use crate::controller::undeclared::{Undeclared, remove};
 use crate::controller::visit::refused::verdict;
+use crate::object::condition::Condition;
 use crate::object::name::Gvk;
 use crate::plan::desired::hash_value;
 use crate::plan::difference::difference;
@@ -64,43 +65,20 @@ pub(crate) fn compose(
         }
         None => live.cloned().unwrap_or_default(),
     };
-    let note = ours.note.map(|note| Condition {
-        status: "False",
-        reason: note.reason,
-        message: &note.message,
-        of: generation,
+    let before = live.and_then(|live| live.get("conditions"));
+    let note = ours.note.map(|Note { reason, message }| {
+        Condition { kind: SYNCED, holds: false, reason, message, generation }.written(before, now)
     });
-    put_condition(&mut status, live, SYNCED, note, now);
-    if let Some(updated) = ours.updated {
-        put_condition(&mut status, live, UPDATED, Some(Condition::updated(updated, generation)), now);
+    put_condition(&mut status, SYNCED, note);
+    if let Some(Updated { holds, reason, message }) = ours.updated {
+        let updated = Condition { kind: UPDATED, holds: *holds, reason, message, generation };
+        put_condition(&mut status, UPDATED, Some(updated.written(before, now)));
     }
     status
 }
 
-/// A condition of ours.
-struct Condition<'a> {
-    status: &'static str,
-    reason: &'a str,
-    message: &'a str,
-    /// The generation that it tells of.
-    of: i64,
-}
-
-impl<'a> Condition<'a> {
-    fn updated(updated: &'a Updated, generation: i64) -> Self {
-        let status = if updated.holds { "True" } else { "False" };
-        Condition { status, reason: updated.reason, message: &updated.message, of: generation }
-    }
-}
-
-/// Puts a condition of ours in the place of any other of its type. `live` is the status as it is.
-fn put_condition(
-    status: &mut Map<String, Value>,
-    live: Option<&Map<String, Value>>,
-    name: &str,
-    said: Option<Condition>,
-    now: Timestamp,
-) {
+/// Puts a condition of ours in the place of any other of its type.
+fn put_condition(status: &mut Map<String, Value>, kind: &str, ours: Option<Value>) {
     // Anything else than a list is the hook's own idea of conditions.
     if status.get("conditions").is_some_and(|conditions| !conditions.is_array()) {
         return;
@@ -110,19 +88,8 @@ fn put_condition(
         _ => Vec::new(),
     };
     // A hook that hands on the conditions it was shown hands on ours too.
-    conditions.retain(|condition| condition["type"] != name);
-    if let Some(said) = said {
-        let before = live.and_then(|live| live.get("conditions")).and_then(Value::as_array);
-        let kept = before
-            .and_then(|before| before.iter().find(|condition| condition["type"] == name))
-            .filter(|condition| condition["status"] == said.status)
-            .and_then(|condition| condition["lastTransitionTime"].as_str());
-        let since = kept.map_or_else(|| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(), String::from);
-        conditions.push(json!({
-            "type": name, "status": said.status, "reason": said.reason, "message": said.message,
-            "lastTransitionTime": since, "observedGeneration": said.of,
-        }));
-    }
+    conditions.retain(|condition| condition["type"] != kind);
+    conditions.extend(ours);
     if !conditions.is_empty() || status.contains_key("conditions") {
         status.insert("conditions".into(), Value::Array(conditions));
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::problem::{Place, Problem};
+use crate::problem::{Place, Problem, floor};
 use crate::template::fault::Fault;
 
 pub(in crate::template) use self::reader::read_stream;
@@ -242,13 +242,4 @@ pub(in crate::template) fn line_and_column(text: &str, offset: usize) -> (usize,
     let before = &text[..floor(text, offset)];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
-}
-
-/// The nearest character boundary at or before `offset`.
-pub(in crate::template) fn floor(text: &str, offset: usize) -> usize {
-    let mut at = offset.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
 }

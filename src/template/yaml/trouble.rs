@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use granit_parser::{ErrorKind, ScanError};
 
-use super::{Limits, floor};
+use super::Limits;
+use crate::problem::floor;
 use crate::template::fault::Fault;
 
 /// A fault and where it is in the text that was read. Boxed where it is returned: it is large and rare.
