@@ -50,22 +50,13 @@ struct Ending {
 }
 
 impl Hosted {
-    /// Starts a definition, once the one `before` it has ended. Its kinds need not exist yet.
-    pub(crate) fn start(
-        definition: Arc<Definition>,
-        cluster: Arc<Cluster>,
-        recorder: Arc<Recorder>,
-        reach: &Hooks,
-        settings: Settings,
-        footing: Arc<Footing>,
-        before: Option<JoinHandle<()>>,
-    ) -> Result<Self, Problem> {
-        let start = Start::new(&definition, cluster, recorder, reach, settings, footing.clone(), before)?;
+    /// Starts a definition, once the one `before` it, of the same name, has ended. Its kinds need not exist yet.
+    pub(crate) fn start(definition: Arc<Definition>, start: Start, before: Option<JoinHandle<()>>) -> Self {
         let ending = Arc::new(Ending { queue: start.queue.clone(), notify: tokio::sync::Notify::new() });
-        let pause = start.pause.clone();
+        let (footing, pause) = (start.footing.clone(), start.pause.clone());
         let mut tasks = JoinSet::new();
-        tasks.spawn(start.run(definition.clone(), ending.clone()));
-        Ok(Hosted { definition, footing, ending, pause, tasks })
+        tasks.spawn(start.run(definition.clone(), ending.clone(), before));
+        Hosted { definition, footing, ending, pause, tasks }
     }
 
     /// Takes up what the definition, as it is now, says of pausing.
@@ -92,7 +83,7 @@ fn next_number() -> u64 {
 }
 
 /// Everything that is known before the parent's kind is.
-pub(super) struct Start {
+pub(crate) struct Start {
     number: u64,
     pause: Arc<watch::Sender<Option<Pause>>>,
     cluster: Arc<Cluster>,
@@ -105,8 +96,6 @@ pub(super) struct Start {
     meter: Arc<Meter>,
     changes: Option<OwnChanges>,
     footing: Arc<Footing>,
-    /// The end of a definition of the same name.
-    before: Option<JoinHandle<()>>,
 }
 
 impl Start {
@@ -117,7 +106,6 @@ impl Start {
         reach: &Hooks,
         settings: Settings,
         footing: Arc<Footing>,
-        before: Option<JoinHandle<()>>,
     ) -> Result<Start, Problem> {
         let hooks = &definition.spec.hooks;
         let role = definition.spec.role;
@@ -150,12 +138,11 @@ impl Start {
             meter,
             changes,
             footing,
-            before,
         })
     }
 
-    async fn run(mut self, definition: Arc<Definition>, ending: Arc<Ending>) {
-        if let Some(before) = self.before.take() {
+    async fn run(mut self, definition: Arc<Definition>, ending: Arc<Ending>, before: Option<JoinHandle<()>>) {
+        if let Some(before) = before {
             // A predecessor that panicked has ended as well.
             let _ = before.await;
         }

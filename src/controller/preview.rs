@@ -51,8 +51,7 @@ impl Preview {
         let recorder = Recorder::new(cluster.clone());
         // Nobody tells of it.
         let footing = Footing::new(Arc::default(), Arc::default());
-        let start =
-            Start::new(&definition, cluster.clone(), recorder, hooks, Settings::default(), footing, None)?;
+        let start = Start::new(&definition, cluster.clone(), recorder, hooks, Settings::default(), footing)?;
         let parents = start.hold_parents(&definition);
         let access = start.access();
         let resource = match first_state(&parents.kind).await {

@@ -13,7 +13,7 @@ use crate::cluster::event::{Recorder, Severity};
 use crate::config::Definition;
 use crate::controller::farewell::Farewells;
 use crate::controller::footing::{Footing, Started};
-use crate::controller::hosted::Hosted;
+use crate::controller::hosted::{Hosted, Start};
 use crate::controller::posted::{Posted, Refusal};
 use crate::controller::reporter::{Entry, Reporter};
 use crate::controller::room;
@@ -139,15 +139,9 @@ impl Running {
         let known = begun.get(&name(definition)).cloned();
         let started = known.clone().unwrap_or_default();
         let footing = Footing::new(reporter.news.clone(), started.clone());
-        let hosted = Hosted::start(
-            definition.clone(),
-            cluster.clone(),
-            recorder.clone(),
-            hooks,
-            settings.clone(),
-            footing,
-            before,
-        )?;
+        let start =
+            Start::new(definition, cluster.clone(), recorder.clone(), hooks, settings.clone(), footing)?;
+        let hosted = Hosted::start(definition.clone(), start, before);
         if known.is_none() {
             announce(recorder, definition, "Starting");
             begun.insert(name(definition), started);
