@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::object::name::plural;
 use crate::schema::{Catalog, Kind};
 
 /// A kind of child, as a definition declares it.
@@ -32,19 +33,6 @@ pub(crate) fn is_built_in(api_version: &str, kind: &str) -> bool {
     built_in(api_version, kind).is_some()
 }
 
-/// The plural that a kind most likely has: `Website` gives `websites`, `Policy` gives `policies`.
-pub(crate) fn plural(kind: &str) -> String {
-    let kind = kind.to_lowercase();
-    let consonant_y = kind
-        .strip_suffix('y')
-        .filter(|stem| stem.ends_with(|c: char| !matches!(c, 'a' | 'e' | 'i' | 'o' | 'u')));
-    match consonant_y {
-        Some(stem) => format!("{stem}ies"),
-        None if ["s", "x", "z", "ch", "sh"].iter().any(|end| kind.ends_with(end)) => format!("{kind}es"),
-        None => format!("{kind}s"),
-    }
-}
-
 /// A kind's plural and scope are the same in all versions, also in those that are served no more.
 fn built_in(api_version: &str, kind: &str) -> Option<&'static Arc<Kind>> {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
@@ -54,12 +42,6 @@ fn built_in(api_version: &str, kind: &str) -> Option<&'static Arc<Kind>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_guessed_plural_is_what_english_has() {
-        let plurals = ["MySQL", "Website", "Policy", "Gateway", "Ingress", "Switch"].map(plural);
-        assert_eq!(plurals, ["mysqls", "websites", "policies", "gateways", "ingresses", "switches"]);
-    }
 
     #[test]
     fn every_version_of_a_built_in_kind_has_its_plural() {

@@ -15,6 +15,7 @@ use crate::config::spec::{
     StatusChecks, UpdateMethod,
 };
 use crate::config::webhook::{endpoints, target, webhook};
+use crate::object::name::plural;
 use crate::object::selector::{Selector, SelectorError};
 use crate::object::validity::label_key;
 use crate::problem::Problem;
@@ -228,7 +229,9 @@ fn resource(written: Resource, at: &Path, faults: &mut Faults) -> ResourceName {
     let problem = Problem::new(format!("`{resource_at}` is the text `{}`", name.resource))
         .expected("the plural of a kind in lower case, such as `deployments`");
     if name.resource != lower {
-        let hint = format!("use the plural, `{}`", plural(&lower));
+        let already = lower.ends_with('s') && !lower.ends_with("ss");
+        let plural = if already { lower } else { plural(&lower) };
+        let hint = format!("use the plural, `{plural}`");
         faults.add(&resource_at, problem.hint(hint));
     } else if lower.is_empty() || !lower.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
         faults.add(&resource_at, problem);
@@ -245,18 +248,6 @@ fn is_api_version(text: &str) -> bool {
         None => text == "v1",
         Some((group, version)) => group.split('.').all(is_label) && is_label(version),
     }
-}
-
-/// The plural that Kubernetes would most likely have for a kind.
-fn plural(kind: &str) -> String {
-    let before_y = kind.chars().rev().nth(1);
-    if kind.ends_with('y') && !before_y.is_some_and(|c| "aeiou".contains(c)) {
-        return format!("{}ies", &kind[..kind.len() - 1]);
-    }
-    if kind.ends_with("ss") || kind.ends_with('x') || kind.ends_with("ch") || kind.ends_with("sh") {
-        return format!("{kind}es");
-    }
-    if kind.ends_with('s') { kind.into() } else { format!("{kind}s") }
 }
 
 /// A finalizer is named after its definition, as Metacontroller names it, unless the definition has a name for it.

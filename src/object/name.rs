@@ -40,6 +40,19 @@ impl fmt::Display for Gvk {
     }
 }
 
+/// The plural that a kind most likely has: `Website` gives `websites`, `Policy` gives `policies`.
+pub(crate) fn plural(kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    let consonant_y = kind
+        .strip_suffix('y')
+        .filter(|stem| stem.ends_with(|c: char| !matches!(c, 'a' | 'e' | 'i' | 'o' | 'u')));
+    match consonant_y {
+        Some(stem) => format!("{stem}ies"),
+        None if ["s", "x", "z", "ch", "sh"].iter().any(|end| kind.ends_with(end)) => format!("{kind}es"),
+        None => format!("{kind}s"),
+    }
+}
+
 /// Name within a kind. Cluster-scoped objects have an empty namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {
@@ -61,5 +74,16 @@ impl fmt::Display for Key {
         } else {
             write!(f, "{}/{}", self.namespace, self.name)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guessed_plural_is_what_english_has() {
+        let plurals = ["MySQL", "Website", "Policy", "Gateway", "Ingress", "Switch"].map(plural);
+        assert_eq!(plurals, ["mysqls", "websites", "policies", "gateways", "ingresses", "switches"]);
     }
 }

@@ -1,7 +1,7 @@
 //! What a new operator and its kind are called.
 
-use crate::author::kinds;
 use crate::author::new::Scope;
+use crate::object::name::plural;
 use crate::object::validity::dns_subdomain;
 use crate::problem::Problem;
 
@@ -36,7 +36,7 @@ impl Wish {
         })?;
         let kind = self.kind.unwrap_or_else(|| pascal_case(&self.hook));
         let names = Names {
-            plural: self.plural.unwrap_or_else(|| kinds::plural(&kind)),
+            plural: self.plural.unwrap_or_else(|| plural(&kind)),
             version: self.version.unwrap_or_else(|| "v1".into()),
             hook: self.hook,
             group,
