@@ -174,9 +174,7 @@ fn usable(read: Result<Vec<Definition>, Vec<Problem>>, place: &str) -> Result<Ve
 
 /// Whether any of its hooks is answered from the hooks folder.
 fn has_built_in(definition: &Definition) -> bool {
-    let hooks = &definition.spec.hooks;
-    let mut all = [&hooks.sync, &hooks.finalize, &hooks.customize].into_iter().flatten();
-    all.any(|hook| matches!(hook.webhook.target, Target::BuiltIn { .. }))
+    definition.spec.hooks.each().any(|hook| matches!(hook.webhook.target, Target::BuiltIn { .. }))
 }
 
 /// Runs what waits for a cluster.

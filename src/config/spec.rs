@@ -148,6 +148,13 @@ pub(crate) struct Hooks {
     pub customize: Option<HookSpec>,
 }
 
+impl Hooks {
+    /// Those that there are.
+    pub(crate) fn each(&self) -> impl Iterator<Item = &HookSpec> {
+        [&self.sync, &self.finalize, &self.customize].into_iter().flatten()
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HookSpec {
     pub version: HookVersion,

@@ -97,8 +97,7 @@ pub(super) fn of_definition(definition: &Definition) -> Vec<Need> {
         all.extend(needs(Place::Everywhere, METACONTROLLER, "controllerrevisions", &look));
         all.extend(needs(Place::Written, METACONTROLLER, "controllerrevisions", &verbs));
     }
-    let hooks = [&spec.hooks.sync, &spec.hooks.finalize, &spec.hooks.customize];
-    all.extend(hooks.into_iter().flatten().flat_map(of_hook));
+    all.extend(spec.hooks.each().flat_map(of_hook));
     all
 }
 
