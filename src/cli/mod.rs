@@ -26,12 +26,15 @@ mod uninstall;
 mod version;
 mod webhook;
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::{Result, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cli::log::Wish;
 use crate::cli::paint::Colour;
+use crate::controller::source::{self, Definitions};
 use crate::problem::Problem;
 
 #[derive(Parser)]
@@ -134,6 +137,14 @@ fn told_once(error: &anyhow::Error) -> String {
         told if told.is_empty() => cause,
         told if told.contains(&cause) => told,
         told => format!("{told}: {cause}"),
+    })
+}
+
+/// The definitions of a file. A problem in it is an end here: it is shown.
+fn definitions_in(path: &Path) -> Result<Definitions> {
+    source::read_file(path).or_else(|problems| {
+        problems.iter().for_each(show);
+        bail!("`{}` cannot be used", path.display())
     })
 }
 

@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::cli::{Ended, out};
+use crate::cli::{Ended, definitions_in, out};
 use crate::cluster::object::{Managers, Object};
 use crate::cluster::{Cluster, Manners};
 use crate::config::marks::marks;
-use crate::controller::source;
 use crate::object::selector::Selector;
 use crate::uninstall::{self, Done, Holder, Marked, Plan, Thing, Wish};
 
@@ -102,10 +101,7 @@ async fn uninstall(flags: Flags) -> Result<Ended> {
 fn wish(flags: &Flags) -> Result<Wish> {
     let mut found = Vec::new();
     if let Some(path) = &flags.controllers {
-        let definitions = source::read_file(path).or_else(|problems| {
-            problems.iter().for_each(super::show);
-            bail!("`{}` cannot be used", path.display())
-        })?;
+        let definitions = definitions_in(path)?;
         found.extend(
             definitions.by_id.values().flat_map(|definition| marks(definition.spec.role, &definition.raw)),
         );

@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, watch};
 use tracing::error;
 
 use crate::cli::log::Wish;
-use crate::cli::{Ended, admin, serve, webhook};
+use crate::cli::{Ended, admin, definitions_in, serve, webhook};
 use crate::cluster::gate::Gate;
 use crate::cluster::lease::Election;
 use crate::cluster::object::Managers;
@@ -144,7 +144,7 @@ async fn control(flags: Flags) -> Result<Ended> {
     }
     flags.tell_of_ignored();
     let file = match &flags.controllers {
-        Some(path) => Some((path.clone(), first(path)?)),
+        Some(path) => Some((path.clone(), definitions_in(path)?)),
         None => None,
     };
     let claim = flags.election.claim()?;
@@ -261,15 +261,4 @@ async fn with_own_hooks(
         None => tokio::join!(reviews, control).0?,
     }
     Ok(Ended::Well)
-}
-
-/// The file as it is at the start, where a problem is an end and not a log line.
-fn first(path: &Path) -> Result<Definitions> {
-    match source::read_file(path) {
-        Ok(definitions) => Ok(definitions),
-        Err(problems) => {
-            problems.iter().for_each(super::show);
-            bail!("`{}` cannot be used", path.display())
-        }
-    }
 }
