@@ -14,7 +14,7 @@ pub(crate) fn differences(expected: &Value, got: &Value) -> Vec<String> {
 fn compare(path: &str, expected: &Value, got: &Value, lines: &mut Vec<String>) {
     match (expected, got) {
         _ if expected == got => {}
-        (Value::Object(expected), Value::Object(got)) => compare_maps(path, expected, got, lines),
+        (Value::Object(expected), Value::Object(got)) => compare_all(members(path, expected, got), lines),
         (Value::Array(expected), Value::Array(got)) => compare_lists(path, expected, got, lines),
         (Value::String(expected), Value::String(got)) if expected.contains('\n') || got.contains('\n') => {
             lines.push(differing_line(path, expected, got));
@@ -23,19 +23,46 @@ fn compare(path: &str, expected: &Value, got: &Value, lines: &mut Vec<String>) {
     }
 }
 
-fn compare_maps(
+/// One item of two lists, or one member of two maps, with its path, as either has it.
+pub(super) type Pair<'a> = (String, Option<&'a Value>, Option<&'a Value>);
+
+/// The members of two maps, in the order of their keys.
+pub(super) fn members<'a>(
     path: &str,
-    expected: &Map<String, Value>,
-    got: &Map<String, Value>,
-    lines: &mut Vec<String>,
-) {
-    let keys: BTreeSet<&String> = expected.keys().chain(got.keys()).collect();
-    for key in keys {
-        let path = step(path, key);
-        match (expected.get(key), got.get(key)) {
+    first: &'a Map<String, Value>,
+    second: &'a Map<String, Value>,
+) -> Vec<Pair<'a>> {
+    let keys: BTreeSet<&String> = first.keys().chain(second.keys()).collect();
+    keys.into_iter().map(|key| (step(path, key), first.get(key), second.get(key))).collect()
+}
+
+/// The items of two lists by their places.
+pub(super) fn items<'a>(path: &str, first: &'a [Value], second: &'a [Value]) -> Vec<Pair<'a>> {
+    let count = first.len().max(second.len());
+    (0..count).map(|index| (format!("{path}[{index}]"), first.get(index), second.get(index))).collect()
+}
+
+/// The items of two lists by their names: those of the first in its order, then what only the second has.
+pub(super) fn named_items<'a>(
+    path: &str,
+    (first_names, first): (&[String], &'a [Value]),
+    (second_names, second): (&[String], &'a [Value]),
+) -> Vec<Pair<'a>> {
+    let place = |names: &[String], name: &String| names.iter().position(|other| other == name);
+    let new = second_names.iter().filter(|name| place(first_names, name).is_none());
+    let pair = |name: &String| {
+        let of_first = place(first_names, name).map(|index| &first[index]);
+        (format!("{path}[{name}]"), of_first, place(second_names, name).map(|index| &second[index]))
+    };
+    first_names.iter().chain(new).map(pair).collect()
+}
+
+fn compare_all(pairs: Vec<Pair>, lines: &mut Vec<String>) {
+    for (path, expected, got) in pairs {
+        match (expected, got) {
             (Some(expected), Some(got)) => compare(&path, expected, got, lines),
             (Some(expected), None) => {
-                lines.push(format!("{path}: expected {}, got nothing", shown(expected)))
+                lines.push(format!("{path}: expected {}, got nothing", shown(expected)));
             }
             (None, Some(got)) => lines.push(format!("{path}: expected nothing, got {}", shown(got))),
             (None, None) => {}
@@ -46,18 +73,14 @@ fn compare_maps(
 /// Objects with a name are compared by it, so that one more at the top does not make all others differ.
 fn compare_lists(path: &str, expected: &[Value], got: &[Value], lines: &mut Vec<String>) {
     let (Some(expected_names), Some(got_names)) = (names(expected), names(got)) else {
-        return compare_by_index(path, expected, got, lines);
+        return compare_all(items(path, expected, got), lines);
     };
-    let find = |names: &[String], name: &String| names.iter().position(|other| other == name);
-    for (name, expected) in expected_names.iter().zip(expected) {
-        let path = format!("{path}[{name}]");
-        match find(&got_names, name) {
-            Some(index) => compare(&path, expected, &got[index], lines),
-            None => lines.push(format!("{path}: expected, but not there")),
+    for (path, expected, got) in named_items(path, (&expected_names, expected), (&got_names, got)) {
+        match (expected, got) {
+            (Some(expected), Some(got)) => compare(&path, expected, got, lines),
+            (Some(_), None) => lines.push(format!("{path}: expected, but not there")),
+            _ => lines.push(format!("{path}: not expected")),
         }
-    }
-    for name in got_names.iter().filter(|name| find(&expected_names, name).is_none()) {
-        lines.push(format!("{path}[{name}]: not expected"));
     }
     let common = |names: &[String], others: &[String]| -> Vec<String> {
         names.iter().filter(|name| others.contains(name)).cloned().collect()
@@ -66,20 +89,6 @@ fn compare_lists(path: &str, expected: &[Value], got: &[Value], lines: &mut Vec<
     if before != after {
         let path = named(path);
         lines.push(format!("{path}: expected the order {}, got {}", before.join(", "), after.join(", ")));
-    }
-}
-
-fn compare_by_index(path: &str, expected: &[Value], got: &[Value], lines: &mut Vec<String>) {
-    for index in 0..expected.len().max(got.len()) {
-        let path = format!("{path}[{index}]");
-        match (expected.get(index), got.get(index)) {
-            (Some(expected), Some(got)) => compare(&path, expected, got, lines),
-            (Some(expected), None) => {
-                lines.push(format!("{path}: expected {}, got nothing", shown(expected)))
-            }
-            (None, Some(got)) => lines.push(format!("{path}: expected nothing, got {}", shown(got))),
-            (None, None) => {}
-        }
     }
 }
 
@@ -116,7 +125,7 @@ fn differing_line(path: &str, expected: &str, got: &str) -> String {
     unreachable!("two texts that differ differ in a line")
 }
 
-pub(super) fn step(path: &str, key: &str) -> String {
+fn step(path: &str, key: &str) -> String {
     let plain = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
     match (plain, path.is_empty()) {
         (true, true) => key.to_string(),

@@ -1,12 +1,10 @@
 //! Where two states of an object differ, a line or a few for each path.
 
-use std::collections::BTreeSet;
-
-use serde_json::{Map, Value};
+use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use crate::author::diff::{Line, Tone};
-use crate::author::difference::{names, shown, step};
+use crate::author::difference::{Pair, items, members, named_items, names, shown};
 
 const INDENT: &str = "      ";
 
@@ -19,8 +17,8 @@ pub(super) fn paths(before: &Value, after: &Value) -> Vec<Line> {
 fn compare(path: &str, before: &Value, after: &Value, lines: &mut Vec<Line>) {
     match (before, after) {
         _ if before == after => {}
-        (Value::Object(before), Value::Object(after)) => compare_maps(path, before, after, lines),
-        (Value::Array(before), Value::Array(after)) => compare_lists(path, before, after, lines),
+        (Value::Object(before), Value::Object(after)) => compare_all(members(path, before, after), lines),
+        (Value::Array(before), Value::Array(after)) => compare_all(listed(path, before, after), lines),
         (Value::String(before), Value::String(after)) if before.contains('\n') || after.contains('\n') => {
             compare_texts(path, before, after, lines);
         }
@@ -31,43 +29,27 @@ fn compare(path: &str, before: &Value, after: &Value, lines: &mut Vec<Line>) {
     }
 }
 
-fn compare_maps(path: &str, before: &Map<String, Value>, after: &Map<String, Value>, lines: &mut Vec<Line>) {
-    let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    for key in keys {
-        either(&step(path, key), before.get(key), after.get(key), lines);
-    }
-}
-
 /// Items that have names are compared by them.
-fn compare_lists(path: &str, before: &[Value], after: &[Value], lines: &mut Vec<Line>) {
-    let (Some(old), Some(new)) = (names(before), names(after)) else {
-        for index in 0..before.len().max(after.len()) {
-            either(&format!("{path}[{index}]"), before.get(index), after.get(index), lines);
-        }
-        return;
-    };
-    let item = |names: &[String], values: &'_ [Value], name: &String| {
-        names.iter().position(|other| other == name).map(|index| values[index].clone())
-    };
-    for name in &old {
-        let (old, new) = (item(&old, before, name), item(&new, after, name));
-        either(&format!("{path}[{name}]"), old.as_ref(), new.as_ref(), lines);
-    }
-    for name in new.iter().filter(|name| !old.contains(name)) {
-        either(&format!("{path}[{name}]"), None, item(&new, after, name).as_ref(), lines);
+fn listed<'a>(path: &str, before: &'a [Value], after: &'a [Value]) -> Vec<Pair<'a>> {
+    match (names(before), names(after)) {
+        (Some(old), Some(new)) => named_items(path, (&old, before), (&new, after)),
+        _ => items(path, before, after),
     }
 }
 
-fn either(path: &str, before: Option<&Value>, after: Option<&Value>, lines: &mut Vec<Line>) {
-    match (before, after) {
-        (Some(before), Some(after)) => compare(path, before, after, lines),
-        (Some(before), None) => {
-            lines.push(Line { tone: Tone::Removed, text: format!("{INDENT}- {path}: {}", shown(before)) });
+fn compare_all(pairs: Vec<Pair>, lines: &mut Vec<Line>) {
+    for (path, before, after) in pairs {
+        match (before, after) {
+            (Some(before), Some(after)) => compare(&path, before, after, lines),
+            (Some(before), None) => {
+                lines
+                    .push(Line { tone: Tone::Removed, text: format!("{INDENT}- {path}: {}", shown(before)) });
+            }
+            (None, Some(after)) => {
+                lines.push(Line { tone: Tone::Added, text: format!("{INDENT}+ {path}: {}", shown(after)) });
+            }
+            (None, None) => {}
         }
-        (None, Some(after)) => {
-            lines.push(Line { tone: Tone::Added, text: format!("{INDENT}+ {path}: {}", shown(after)) });
-        }
-        (None, None) => {}
     }
 }
 
