@@ -8,7 +8,7 @@ use std::fmt::{Debug, Write as _};
 use std::io::Write as _;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -28,9 +28,9 @@ pub(super) enum Form {
 /// Writes each event to stderr.
 pub(super) struct Lines(pub Form);
 
-/// Fields by their keys, in the order in which they came; a later value replaces an earlier one.
+/// Fields by their keys, in the order in which they came; a later value replaces an earlier one. They are few.
 #[derive(Default)]
-struct Fields(Map<String, Value>);
+struct Fields(Vec<(&'static str, Value)>);
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
@@ -85,55 +85,86 @@ impl Visit for Fields {
 
 impl Fields {
     fn put(&mut self, field: &Field, value: impl Into<Value>) {
-        self.0.insert(field.name().into(), value.into());
+        self.set(field.name(), value.into());
+    }
+
+    fn set(&mut self, key: &'static str, value: Value) {
+        match self.0.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, known)) => *known = value,
+            None => self.0.push((key, value)),
+        }
+    }
+
+    fn take(&mut self, key: &str) -> Option<Value> {
+        let at = self.0.iter().position(|(known, _)| *known == key)?;
+        Some(self.0.remove(at).1)
     }
 }
 
 /// The event's own fields after those of the spans around it, the innermost last.
-fn fields_of<S>(event: &Event<'_>, context: &Context<'_, S>) -> Map<String, Value>
+fn fields_of<S>(event: &Event<'_>, context: &Context<'_, S>) -> Fields
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     let mut fields = Fields::default();
     for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
         if let Some(of_span) = span.extensions().get::<Fields>() {
-            fields.0.extend(of_span.0.clone());
+            of_span.0.iter().for_each(|(key, value)| fields.set(key, value.clone()));
         }
     }
     event.record(&mut fields);
-    fields.0
+    fields
 }
 
-fn line(form: Form, now: Timestamp, metadata: &Metadata<'_>, mut fields: Map<String, Value>) -> String {
-    let message = fields.shift_remove("message").unwrap_or_default();
+fn line(form: Form, now: Timestamp, metadata: &Metadata<'_>, mut fields: Fields) -> String {
+    let message = fields.take("message").unwrap_or_default();
     let message = message.as_str().unwrap_or_default();
-    let now = now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
     let level = metadata.level();
-    if form == Form::Json {
-        let first = [
-            ("timestamp", now.as_str()),
-            ("level", level.as_str()),
-            ("message", message),
-            ("target", metadata.target()),
-        ];
-        let mut all: Map<String, Value> =
-            first.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
-        // A crate's own field of such a name would say something else.
-        fields.retain(|key, _| !all.contains_key(key));
-        all.extend(fields);
-        return Value::Object(all).to_string() + "\n";
+    let mut line = String::with_capacity(256);
+    match form {
+        Form::Json => json(&mut line, now, metadata, message, &fields),
+        Form::Text => text(&mut line, now, (level.as_str(), message), ["", "", ""], &fields),
+        Form::Coloured => {
+            text(&mut line, now, (level.as_str(), message), [colour(*level), "\x1b[2m", "\x1b[0m"], &fields);
+        }
     }
-    let (paint, faint, plain) =
-        if form == Form::Coloured { (colour(*level), "\x1b[2m", "\x1b[0m") } else { Default::default() };
-    let mut line = format!("{faint}{now}{plain} {paint}{level:>5}{plain} {}", printable(message));
-    for (key, value) in &fields {
-        let value = match value {
-            Value::String(text) => quoted(text),
-            other => Cow::Owned(other.to_string()),
+    line.push('\n');
+    line
+}
+
+fn json(line: &mut String, now: Timestamp, metadata: &Metadata<'_>, message: &str, fields: &Fields) {
+    let now = format!("{now:.6}");
+    let first = [
+        ("timestamp", now.as_str()),
+        ("level", metadata.level().as_str()),
+        ("message", message),
+        ("target", metadata.target()),
+    ];
+    for (index, (key, value)) in first.iter().enumerate() {
+        let _ = write!(line, "{}\"{key}\":{}", if index == 0 { '{' } else { ',' }, Value::from(*value));
+    }
+    // A crate's own field of such a name would say something else.
+    let others = fields.0.iter().filter(|(key, _)| !first.iter().any(|(taken, _)| taken == key));
+    for (key, value) in others {
+        let _ = write!(line, ",{}:{value}", Value::from(*key));
+    }
+    line.push('}');
+}
+
+fn text(
+    line: &mut String,
+    now: Timestamp,
+    (level, message): (&str, &str),
+    [paint, faint, plain]: [&str; 3],
+    fields: &Fields,
+) {
+    let _ = write!(line, "{faint}{now:.6}{plain} {paint}{level:>5}{plain} {}", printable(message));
+    for (key, value) in &fields.0 {
+        let _ = match value {
+            Value::String(text) => write!(line, " {faint}{key}={plain}{}", quoted(text)),
+            other => write!(line, " {faint}{key}={plain}{other}"),
         };
-        let _ = write!(line, " {faint}{key}={plain}{value}");
     }
-    line + "\n"
 }
 
 fn colour(level: Level) -> &'static str {
