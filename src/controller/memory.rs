@@ -30,7 +30,7 @@ pub(crate) struct Memory {
     reasons: HashMap<(usize, Key), &'static str>,
     /// Children that were brought back to an unchanged wish.
     repairs: HashMap<(usize, Key), Repairs>,
-    /// The status that was written, and what the server left different.
+    /// The status that was written.
     pub status: Option<Written>,
     /// The status, by all but its times.
     pub status_writes: Insistence,
@@ -52,11 +52,12 @@ pub(crate) struct Memory {
     pub standing: Standing,
 }
 
-/// The server answered a write with content that is not what was asked for: it normalises something.
+/// The status that was written last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub wanted: u64,
-    pub left: u64,
+    /// In what the server answered otherwise to the second such write: it normalises something.
+    pub left: Option<u64>,
 }
 
 #[derive(Debug)]

@@ -61,8 +61,9 @@ impl Memory {
     pub(crate) fn applied(&mut self, wanted: &Wanted, answer: &Observed) {
         let remembered = self.entry(wanted);
         remembered.refused = None;
-        // What the server made of a write matters once a child seems to differ; most never do.
-        let residue = (remembered.tried != 0).then(|| compared(wanted, answer).hashes());
+        // What the server made of a write matters once the same is written again; most never is.
+        let again = remembered.settled_as(answer.uid).is_some_and(|settled| settled.wanted == wanted.hash);
+        let residue = again.then(|| compared(wanted, answer).hashes());
         remembered.tried = 0;
         remembered.settled = Some(Settled::now(wanted, answer, residue));
     }

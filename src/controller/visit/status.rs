@@ -2,7 +2,7 @@
 //!
 //! Written by server-side apply under a manager of its own, and only when it differs from what is there.
 
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -51,13 +51,12 @@ pub(crate) struct Ours<'a> {
 /// The status to write: the hook's, or without an answer the one that is there.
 pub(crate) fn compose(
     answered: Option<Map<String, Value>>,
-    parent: &Object,
+    parent: &Value,
     ours: &Ours,
     now: Timestamp,
 ) -> Map<String, Value> {
     let generation = ours.generation;
-    let body = parent.parsed();
-    let live = body.get("status").and_then(Value::as_object);
+    let live = parent.get("status").and_then(Value::as_object);
     let mut status = match answered {
         Some(mut status) => {
             status.insert("observedGeneration".into(), json!(generation));
@@ -83,15 +82,13 @@ fn put_condition(status: &mut Map<String, Value>, kind: &str, ours: Option<Value
     if status.get("conditions").is_some_and(|conditions| !conditions.is_array()) {
         return;
     }
-    let mut conditions = match status.get("conditions") {
-        Some(Value::Array(conditions)) => conditions.clone(),
-        _ => Vec::new(),
-    };
-    // A hook that hands on the conditions it was shown hands on ours too.
-    conditions.retain(|condition| condition["type"] != kind);
-    conditions.extend(ours);
-    if !conditions.is_empty() || status.contains_key("conditions") {
-        status.insert("conditions".into(), Value::Array(conditions));
+    if ours.is_some() {
+        status.entry("conditions").or_insert_with(|| Value::Array(Vec::new()));
+    }
+    if let Some(Value::Array(conditions)) = status.get_mut("conditions") {
+        // A hook that hands on the conditions it was shown hands on ours too.
+        conditions.retain(|condition| condition["type"] != kind);
+        conditions.extend(ours);
     }
 }
 
@@ -129,31 +126,34 @@ pub(crate) async fn write(
         return Ok(Outcome::Right);
     }
     let now = Timestamp::now();
+    let live = parent.parsed();
     let mut refused = 0;
     loop {
-        let (mut status, refusal) = fitting(room, parent, memory, &said, now);
-        let wanted = body(&room.parent_resource.gvk, &status);
+        let (status, refusal) = fitting(room, &live, memory, &said, now);
+        let mut wanted = body(&room.parent_resource.gvk, status);
         let digest = digest(&wanted["status"]);
-        let left = left_over(parent, &wanted);
-        if left.is_none_or(|left| memory.status == Some(Written { wanted: digest, left })) {
+        let left = left_over(&live, parent, &wanted);
+        if left.is_none_or(|left| memory.status == Some(Written { wanted: digest, left: Some(left) })) {
             return Ok(refusal.into());
         }
-        let timeless = timeless(&status);
+        let timeless = timeless(&wanted["status"]);
         if let Some(pause) = memory.status_writes.pause(timeless) {
             return Ok(Outcome::Later(pause));
         }
         if parent.updated.status {
             take_over(room, writer, parent).await?;
         }
-        let mut sent = wanted.clone();
-        sent.insert("metadata".into(), metadata(parent));
-        let body = serde_json::to_vec(&sent).expect("JSON is printed");
+        wanted.insert("metadata".into(), metadata(parent));
+        let body = serde_json::to_vec(&wanted).expect("JSON is printed");
+        wanted.remove("metadata");
         match writer.apply_status(&room.parents, &room.parent_resource, &parent.key, body).await {
             Ok(version) => {
+                // What the server made of it matters once it is written in vain; most never are.
+                let again = memory.status.as_ref().is_some_and(|before| before.wanted == digest);
                 // What another writer has done since is not the server's doing.
-                let after = room.parents.get(&parent.key).filter(|after| after.version == version);
-                let left = after.and_then(|after| left_over(&after, &wanted));
-                memory.status = left.map(|left| Written { wanted: digest, left });
+                let after = room.parents.get(&parent.key).filter(|after| again && after.version == version);
+                let left = after.and_then(|after| left_over(&after.parsed(), &after, &wanted));
+                memory.status = Some(Written { wanted: digest, left });
                 if memory.status_writes.note(timeless) {
                     warn!("another writer keeps changing the status back: it is written less often");
                 }
@@ -162,7 +162,9 @@ pub(crate) async fn write(
             Err(error) if error.is(404) => return Ok(refusal.into()),
             Err(error) => {
                 let path = refused_path(&error).filter(|_| refused < MOST_REFUSED);
-                let Some(path) = path.filter(|path| remove(&mut status, path)) else { return Err(error) };
+                let status = wanted.get_mut("status").and_then(Value::as_object_mut);
+                let path = path.filter(|path| status.is_some_and(|status| remove(status, path)));
+                let Some(path) = path else { return Err(error) };
                 refused += 1;
                 learn(room, memory, &said, path, verdict(&error).1);
             }
@@ -186,7 +188,7 @@ async fn take_over(room: &Room, writer: &Writer<'_>, parent: &Object) -> Result<
 /// The status without what the server is known to refuse, and what to say of that.
 fn fitting(
     room: &Room,
-    parent: &Object,
+    live: &Value,
     memory: &Memory,
     said: &Said,
     now: Timestamp,
@@ -200,7 +202,7 @@ fn fitting(
     let message = format!("status fields refused: {}", words.join("; "));
     let refusal = (!words.is_empty()).then_some(Note { reason: "StatusRefused", message });
     let ours = Ours { note: said.ours.note.or(refusal.as_ref()), ..said.ours };
-    let mut status = compose(answered, parent, &ours, now);
+    let mut status = compose(answered, live, &ours, now);
     // What is added here may have no place in the schema either.
     lock(room).cut(&mut status);
     (status, refusal)
@@ -216,19 +218,34 @@ fn learn(room: &Room, memory: &mut Memory, said: &Said, path: String, words: Str
     }
 }
 
-fn left_over(parent: &Object, wanted: &Map<String, Value>) -> Option<u64> {
-    let difference = difference(wanted, &parent.parsed(), parent.owned_status.as_deref());
+/// What of a parent, whose JSON is `live`, is not as wanted.
+fn left_over(live: &Value, parent: &Object, wanted: &Map<String, Value>) -> Option<u64> {
+    let difference = difference(wanted, live, parent.owned_status.as_deref());
     (!difference.is_empty()).then(|| difference.signature())
 }
 
-/// Tells one status from another by all but the times in its conditions.
-fn timeless(status: &Map<String, Value>) -> u64 {
-    let mut status = status.clone();
-    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
-    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
-        condition.remove("lastTransitionTime");
+/// Tells one status from another by all but the times in its conditions, whatever the order of its keys.
+fn timeless(status: &Value) -> u64 {
+    let mut sum = 0u64;
+    let mut note = |place: usize, key: &str, value: &Value| {
+        let mut hasher = DefaultHasher::new();
+        (place, key).hash(&mut hasher);
+        hash_value(value, &mut hasher);
+        sum = sum.wrapping_add(hasher.finish());
+    };
+    for (key, value) in status.as_object().into_iter().flatten() {
+        match value.as_array().filter(|_| key == "conditions") {
+            None => note(0, key, value),
+            Some(conditions) => {
+                for (index, condition) in conditions.iter().enumerate() {
+                    let fields = condition.as_object().into_iter().flatten();
+                    let lasting = fields.filter(|(key, _)| *key != "lastTransitionTime");
+                    lasting.for_each(|(key, value)| note(index + 1, key, value));
+                }
+            }
+        }
     }
-    digest(&Value::Object(status))
+    sum
 }
 
 fn digest(value: &Value) -> u64 {
@@ -237,11 +254,11 @@ fn digest(value: &Value) -> u64 {
     hasher.finish()
 }
 
-fn body(gvk: &Gvk, status: &Map<String, Value>) -> Map<String, Value> {
+fn body(gvk: &Gvk, status: Map<String, Value>) -> Map<String, Value> {
     let fields = [
         ("apiVersion", Value::from(gvk.api_version())),
         ("kind", Value::from(gvk.kind.as_str())),
-        ("status", Value::Object(status.clone())),
+        ("status", Value::Object(status)),
     ];
     fields.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
 }

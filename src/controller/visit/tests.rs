@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::cluster::object::{Managers, Object};
 use crate::controller::memory::Memory;
 use crate::controller::undeclared::remove;
 use crate::controller::visit::status::{Note, Ours, compose};
@@ -11,14 +10,12 @@ use crate::controller::visit::write::path_steps;
 use crate::object::name::Key;
 use crate::plan::rollout::Updated;
 
-fn parent(status: Value) -> Object {
-    let body = json!({
+fn parent(status: Value) -> Value {
+    json!({
         "apiVersion": "demo.io/v1", "kind": "Shelf",
         "metadata": {"name": "s", "namespace": "n", "uid": "u", "generation": 4},
         "status": status,
-    });
-    let managers = Managers { objects: "m".into(), status: "m-status".into() };
-    Object::read(&body.to_string(), ("demo.io/v1", "Shelf"), &managers).expect("an object")
+    })
 }
 
 fn at(text: &str) -> Timestamp {

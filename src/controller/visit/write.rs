@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 use tracing::info;
 
 use crate::cluster::kind::{Kind, Resource};
@@ -151,7 +153,9 @@ impl Visit<'_> {
                         info!(child, "somebody else's object updated");
                     }
                     Reason::Differs(differences) => {
-                        acted.changes.push(format!("{child}: {}", differences.places()));
+                        if self.memory.never_settles() {
+                            acted.changes.push(format!("{child}: {}", differences.places()));
+                        }
                         info!(child, %differences, "child updated");
                     }
                 }
@@ -247,12 +251,46 @@ impl Visit<'_> {
 
 /// What is sent: with the live object's uid, so that an object of the same name is never taken for it.
 fn body(uid: Option<&str>, wanted: &Wanted) -> Vec<u8> {
-    let Some(uid) = uid else { return serde_json::to_vec(&wanted.body).expect("JSON is printed") };
-    let mut body = wanted.body.clone();
-    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("uid".into(), Value::from(uid));
+    match uid {
+        Some(uid) => serde_json::to_vec(&Meant { body: &wanted.body, uid }),
+        None => serde_json::to_vec(&wanted.body),
     }
-    serde_json::to_vec(&body).expect("JSON is printed")
+    .expect("JSON is printed")
+}
+
+/// An object with a uid in its metadata.
+struct Meant<'a> {
+    body: &'a Map<String, Value>,
+    uid: &'a str,
+}
+
+impl Serialize for Meant<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut body = serializer.serialize_map(Some(self.body.len()))?;
+        for (key, value) in self.body {
+            match value {
+                Value::Object(metadata) if key == "metadata" => {
+                    body.serialize_entry(key, &Identified { metadata, uid: self.uid })?;
+                }
+                other => body.serialize_entry(key, other)?,
+            }
+        }
+        body.end()
+    }
+}
+
+struct Identified<'a> {
+    metadata: &'a Map<String, Value>,
+    uid: &'a str,
+}
+
+impl Serialize for Identified<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let others = self.metadata.iter().filter(|(key, _)| *key != "uid");
+        serializer.collect_map(
+            others.map(|(key, value)| (key.as_str(), value)).chain([("uid", &Value::from(self.uid))]),
+        )
+    }
 }
 
 /// A child as people know it: `StatefulSet shop/db`.

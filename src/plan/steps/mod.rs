@@ -222,8 +222,12 @@ impl Planner<'_> {
         memory: &mut Memory,
     ) -> Step {
         let known = Known::of(self.wanted, observed, memory);
-        let fresh = known.fresh(differences.clone());
+        let (fresh, differences) = match &known.residue {
+            Some(_) => (known.fresh(differences.clone()), Some(differences)),
+            None => (differences, None),
+        };
         if !known.matters(&fresh, self.method) {
+            let differences = differences.unwrap_or(fresh);
             memory.settle(self.wanted, observed, differences.hashes());
             let why = if differences.is_empty() { Rest::Settled } else { Rest::AsStored(differences) };
             return Step::Keep { wanted: self.index, observed: child, why };
