@@ -129,7 +129,7 @@ Try:
 Exit codes: 0 stopped by SIGTERM or SIGINT, 1 the lease is lost (or a second signal came), 2 it could not start";
 
 pub(super) fn run(flags: Flags) -> Result<Ended> {
-    let threads = limits::cpus().min(4);
+    let threads = (limits::cpus() / 2).clamp(1, 4);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let ended = runtime.block_on(control(flags));
     runtime.shutdown_timeout(Duration::from_secs(1));
