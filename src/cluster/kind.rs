@@ -15,6 +15,7 @@ use super::object::{Managers, Object, Reading, Version};
 use super::store::{Change, Event, Store};
 use super::watch::DOUBT;
 use crate::object::name::{Gvk, Key};
+use crate::object::selector::Selector;
 
 /// What discovery says of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,8 +81,11 @@ pub(super) type Listener = Arc<dyn Fn(&Change, Option<&Origin>) + Send + Sync>;
 /// Whose objects are kept with their bodies. Of all others only names and owners are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Interest {
-    /// Every object: parents and related objects.
+    /// Every object that is looked at: parents and related objects.
     All,
+    /// Objects with these labels or this finalizer: parents that are still to be finalized when they are selected no
+    /// more, so that those that are not selected have to be looked at.
+    Picked { labels: Selector, finalizer: String },
     /// Objects controlled by a parent of this group and kind.
     ControlledBy { group: String, kind: String },
 }
@@ -94,6 +98,8 @@ pub(crate) struct Kind {
     pub only: Option<Key>,
     /// The namespaces outside of which nothing is read or known; everything is where there are none.
     pub namespaces: Vec<String>,
+    /// The labels without which nothing is read or known.
+    pub labels: Selector,
     managers: Managers,
     store: Mutex<Store>,
     state: watch::Sender<State>,
@@ -134,6 +140,7 @@ pub(super) struct Subject {
     pub plural: String,
     pub only: Option<Key>,
     pub namespaces: Vec<String>,
+    pub labels: Selector,
 }
 
 /// All that is under watch.
@@ -174,6 +181,7 @@ impl Kind {
             plural: subject.plural,
             only: subject.only,
             namespaces: subject.namespaces,
+            labels: subject.labels,
             managers: managers.clone(),
             store: Mutex::default(),
             state: watch::Sender::new(State::Starting),
@@ -201,7 +209,11 @@ impl Kind {
     /// The URI that lists or watches what is looked at in a namespace, or (empty) everywhere.
     pub(super) fn list_uri(&self, resource: &Resource, namespace: &str, query: &str) -> String {
         let Some(Key { namespace, name }) = &self.only else {
-            return format!("{}?{query}", resource.path(&in_percent(namespace), None));
+            let path = resource.path(&in_percent(namespace), None);
+            if self.labels.is_empty() {
+                return format!("{path}?{query}");
+            }
+            return format!("{path}?labelSelector={}&{query}", in_percent(&self.labels.to_string()));
         };
         let path = resource.path(&in_percent(namespace), None);
         // In this form a right to one object by its name is also a right to list and watch it.
@@ -330,6 +342,10 @@ impl Kind {
         object.owned.is_some()
             || lock(&self.uses).values().any(|(interest, _)| match interest {
                 Interest::All => true,
+                Interest::Picked { labels, finalizer } => {
+                    labels.matches(&object.labels)
+                        || object.finalizers.iter().any(|known| **known == **finalizer)
+                }
                 Interest::ControlledBy { group, kind } => object.controller.as_ref().is_some_and(|owner| {
                     let gvk_group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
                     gvk_group == group && *owner.kind == **kind
@@ -355,6 +371,15 @@ impl Kind {
     pub(super) fn remove_now(&self, key: &Key, uid: &str, origin: Option<&Origin>) {
         let change = self.store().remove_now(key, uid);
         self.tell(change.into_iter(), origin);
+    }
+
+    /// What an answer means here: an object that has lost the labels that are looked for is gone. Its watch tells of
+    /// nothing that happens to it afterwards.
+    fn in_sight(&self, answer: Event) -> Event {
+        match answer {
+            Event::Put(object) if !self.labels.matches(&object.labels) => Event::Gone(object),
+            other => other,
+        }
     }
 
     fn tell(&self, changes: impl Iterator<Item = Change>, origin: Option<&Origin>) {
@@ -396,6 +421,7 @@ impl Write<'_> {
     }
 
     fn take_in(&self, answer: Option<Event>, origin: Option<&Origin>) {
+        let answer = answer.map(|answer| self.kind.in_sight(answer));
         let (own, others) = self.kind.store().end_write(self.key, answer);
         self.kind.tell(own.into_iter(), origin);
         self.kind.tell(others.into_iter(), None);
@@ -429,7 +455,8 @@ mod tests {
         let managers = Managers { objects: "us".into(), status: "us-status".into() };
         let uri = |only: Option<Key>| {
             let (api_version, plural) = ("v1".into(), "secrets".into());
-            let subject = Subject { api_version, plural, only, namespaces: Vec::new() };
+            let (namespaces, labels) = (Vec::new(), Selector::everything());
+            let subject = Subject { api_version, plural, only, namespaces, labels };
             Kind::new(subject, &managers).list_uri(&secrets, "", "watch=1")
         };
         assert_eq!(uri(None), "/api/v1/secrets?watch=1");
@@ -441,5 +468,32 @@ mod tests {
             uri(Some(Key::new("../x", "a&b,c=d"))),
             "/api/v1/namespaces/..%2Fx/secrets?fieldSelector=metadata.name%3Da%26b%2Cc%3Dd&watch=1"
         );
+    }
+
+    #[test]
+    fn object_that_our_write_takes_out_of_sight_is_gone() {
+        let managers = Managers { objects: "us".into(), status: "us-status".into() };
+        let subject = Subject {
+            api_version: "v1".into(),
+            plural: "pods".into(),
+            only: None,
+            namespaces: Vec::new(),
+            labels: Selector::label("app", "a"),
+        };
+        let kind = Kind::new(subject, &managers);
+        let pod = |app: &str, version: u64| {
+            let text = format!(
+                r#"{{"metadata":{{"name":"p","uid":"1","labels":{{"app":"{app}"}},"resourceVersion":"{version}"}}}}"#
+            );
+            Object::read(&text, ("v1", "Pod"), &managers).expect("readable")
+        };
+        let key = Key::new("", "p");
+        let write = |object| kind.begin_write(&key).end(Some(Event::Put(object)), None);
+        write(pod("a", 5));
+        assert_eq!(kind.count(), 1);
+        write(pod("b", 6));
+        assert_eq!(kind.count(), 0, "no watch would ever tell that it has gone");
+        kind.watched(Event::Put(pod("a", 7)));
+        assert_eq!(kind.count(), 1, "it may come back");
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn note_write<T>(kind: &Kind, verb: &str, answer: &Result<T, Error>) 
 
 /// How far a kind under watch is.
 pub(crate) struct Progress {
-    /// `apps/v1 deployments`; of a single object that is watched, with its name.
+    /// `apps/v1 deployments`; of a single object that is watched, with its name, and of labelled ones with their selector.
     pub name: String,
     pub state: State,
     pub objects: usize,
@@ -78,7 +78,9 @@ impl Cluster {
     pub(crate) fn progress(&self) -> Vec<Progress> {
         let progress = |kind: Arc<Kind>| {
             let only = kind.only.as_ref().map(|key| format!(" {key}")).unwrap_or_default();
-            let name = format!("{} {}{only}", kind.api_version, kind.plural);
+            let labels = Some(&kind.labels).filter(|labels| !labels.is_empty());
+            let labels = labels.map(|labels| format!(" {labels}")).unwrap_or_default();
+            let name = format!("{} {}{only}{labels}", kind.api_version, kind.plural);
             Progress { name, state: kind.state(), objects: kind.size().0 }
         };
         let mut all: Vec<Progress> = self.kinds.all().into_iter().map(progress).collect();

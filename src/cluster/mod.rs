@@ -32,6 +32,7 @@ use object::Managers;
 use store::Change;
 
 use crate::object::name::Key;
+use crate::object::selector::Selector;
 
 /// More than this many requests at once gain nothing on an API server.
 const PLACES: usize = 32;
@@ -54,7 +55,8 @@ pub(crate) struct Cluster {
     event_rate: Rate,
     /// Where kinds are watched; everywhere when there are none.
     namespaces: Vec<String>,
-    reads_definitions: bool,
+    /// Which definitions are read from the cluster; `None` for none.
+    definitions: Option<Selector>,
     watch_idle: Duration,
     /// The API server's address, as metrics have it.
     host: String,
@@ -72,8 +74,8 @@ pub(crate) struct Manners {
     pub event_rate: Rate,
     /// The namespaces outside of which nothing is looked at; none for the whole cluster.
     pub namespaces: Vec<String>,
-    /// Whether definitions are read from the cluster, where they have no namespace.
-    pub reads_definitions: bool,
+    /// Which definitions are read from the cluster, where they have no namespace; `None` for none.
+    pub definitions: Option<Selector>,
 }
 
 impl Manners {
@@ -86,7 +88,7 @@ impl Manners {
             request_rate: None,
             event_rate: Rate { per_second: 1.0, burst: 25 },
             namespaces: Vec::new(),
-            reads_definitions: true,
+            definitions: Some(Selector::everything()),
         }
     }
 }
@@ -117,7 +119,7 @@ impl Cluster {
         config.default_retry = false;
         let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
         let namespace = config.default_namespace.clone();
-        let Manners { managers, watch_idle, gate, request_rate, event_rate, namespaces, reads_definitions } =
+        let Manners { managers, watch_idle, gate, request_rate, event_rate, namespaces, definitions } =
             manners;
         Ok(Arc::new(Cluster {
             managers,
@@ -130,7 +132,7 @@ impl Cluster {
             limiter: Limiter::new(request_rate),
             event_rate,
             namespaces,
-            reads_definitions,
+            definitions,
             watch_idle,
             host,
         }))
@@ -144,10 +146,25 @@ impl Cluster {
         interest: Interest,
         listener: impl Fn(&Change, Option<&Origin>) + Send + Sync + 'static,
     ) -> Use {
+        let everything = Selector::everything();
+        self.hold(self.subject(api_version, plural, everything), interest, Arc::new(listener))
+    }
+
+    /// The same for the objects with these labels alone: the API server tells of no others. One that loses them counts
+    /// as deleted.
+    pub(crate) fn watch_labelled(
+        &self,
+        api_version: &str,
+        plural: &str,
+        labels: &Selector,
+        listener: impl Fn(&Change, Option<&Origin>) + Send + Sync + 'static,
+    ) -> Use {
+        self.hold(self.subject(api_version, plural, labels.clone()), Interest::All, Arc::new(listener))
+    }
+
+    fn subject(&self, api_version: &str, plural: &str, labels: Selector) -> Subject {
         let namespaces = self.namespaces.clone();
-        let subject =
-            Subject { api_version: api_version.into(), plural: plural.into(), only: None, namespaces };
-        self.hold(subject, interest, Arc::new(listener))
+        Subject { api_version: api_version.into(), plural: plural.into(), only: None, namespaces, labels }
     }
 
     /// Holds a kind of definitions under watch, in the whole cluster. Nothing is known of it where they are not read.
@@ -157,10 +174,9 @@ impl Cluster {
         plural: &str,
         listener: impl Fn(&Change, Option<&Origin>) + Send + Sync + 'static,
     ) -> Use {
-        let namespaces = Vec::new();
-        let subject =
-            Subject { api_version: api_version.into(), plural: plural.into(), only: None, namespaces };
-        if self.reads_definitions {
+        let labels = self.definitions.clone().unwrap_or_default();
+        let subject = Subject { namespaces: Vec::new(), ..self.subject(api_version, plural, labels) };
+        if self.definitions.is_some() {
             return self.hold(subject, Interest::All, Arc::new(listener));
         }
         let listener: Listener = Arc::new(listener);
@@ -177,9 +193,8 @@ impl Cluster {
         key: &Key,
         listener: impl Fn(&Change, Option<&Origin>) + Send + Sync + 'static,
     ) -> Use {
-        let only = Some(key.clone());
-        let namespaces = Vec::new();
-        let subject = Subject { api_version: api_version.into(), plural: plural.into(), only, namespaces };
+        let subject = self.subject(api_version, plural, Selector::everything());
+        let subject = Subject { only: Some(key.clone()), namespaces: Vec::new(), ..subject };
         self.hold(subject, Interest::All, Arc::new(listener))
     }
 

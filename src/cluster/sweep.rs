@@ -32,14 +32,25 @@ impl Cluster {
         }
     }
 
-    /// All objects of a kind, by their metadata.
-    pub(crate) async fn look(&self, resource: &Resource) -> Result<Vec<Object>, Error> {
-        self.pages(&resource.path("", None), "", LIST).await
+    /// The objects of a kind that `wanted` picks, by their metadata, in the namespaces that are looked at.
+    pub(crate) async fn look(
+        &self,
+        resource: &Resource,
+        wanted: impl Fn(&Object) -> bool,
+    ) -> Result<Vec<Object>, Error> {
+        if self.namespaces.is_empty() || !resource.namespaced {
+            return self.pages(&resource.path("", None), "", LIST, wanted).await;
+        }
+        let mut objects = Vec::new();
+        for namespace in &self.namespaces {
+            objects.extend(self.pages(&resource.path(namespace, None), "", LIST, &wanted).await?);
+        }
+        Ok(objects)
     }
 
     /// All objects of a kind, whole.
     pub(crate) async fn read_all(&self, resource: &Resource) -> Result<Vec<Object>, Error> {
-        self.pages(&resource.path("", None), "", "application/json").await
+        self.pages(&resource.path("", None), "", "application/json", |_| true).await
     }
 
     /// The objects of a name, whole, in one namespace or (empty) in all.
@@ -50,10 +61,17 @@ impl Cluster {
         name: &str,
     ) -> Result<Vec<Object>, Error> {
         let query = format!("&fieldSelector=metadata.name%3D{name}");
-        self.pages(&resource.path(namespace, None), &query, "application/json").await
+        self.pages(&resource.path(namespace, None), &query, "application/json", |_| true).await
     }
 
-    async fn pages(&self, path: &str, query: &str, accept: &str) -> Result<Vec<Object>, Error> {
+    /// Page by page, so that no more than a page is held of what nobody wants.
+    async fn pages(
+        &self,
+        path: &str,
+        query: &str,
+        accept: &str,
+        wanted: impl Fn(&Object) -> bool,
+    ) -> Result<Vec<Object>, Error> {
         let mut objects = Vec::new();
         let mut next = String::new();
         loop {
@@ -62,7 +80,10 @@ impl Cluster {
             let bytes = request::answer(&self.client, request).await?;
             let page: Page = serde_json::from_slice(&bytes)?;
             for item in page.items.unwrap_or_default() {
-                objects.push(self.read_one(item.get())?);
+                let object = self.read_one(item.get())?;
+                if wanted(&object) {
+                    objects.push(object);
+                }
             }
             match page.metadata.r#continue.filter(|token| !token.is_empty()) {
                 Some(token) => next = format!("&continue={token}"),

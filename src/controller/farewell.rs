@@ -238,7 +238,7 @@ async fn clean(cluster: &Cluster, mark: &Mark) -> Result<usize, Error> {
     let name = &mark.resource;
     let Some(resource) = cluster.resource(&name.api_version, &name.resource).await? else { return Ok(0) };
     let marked = |object: &Object| object.finalizers.iter().any(|name| mark.finalizers.contains(&**name));
-    let objects: Vec<Object> = cluster.look(&resource).await?.into_iter().filter(marked).collect();
+    let objects: Vec<Object> = cluster.look(&resource, marked).await?;
     let mut outcomes = Vec::new();
     for some in objects.chunks(AT_ONCE) {
         let writes: Vec<_> =

@@ -14,7 +14,8 @@ use tracing::{Instrument, error, info, warn};
 
 use crate::cluster::Cluster;
 use crate::cluster::event::Recorder;
-use crate::cluster::kind::{Interest, Kind, Resource, State, Use};
+use crate::cluster::kind::{Interest, Kind, Origin, Resource, State, Use};
+use crate::cluster::store::Change;
 use crate::config::Definition;
 use crate::config::spec::{ChildRule, HookSpec, Role};
 use crate::controller::access::Access;
@@ -25,6 +26,7 @@ use crate::controller::queue::{Next, Queue};
 use crate::controller::related::Related;
 use crate::controller::room::{ChildKind, Room};
 use crate::controller::selectors::Selectors;
+use crate::controller::strays;
 use crate::controller::visit;
 use crate::controller::waiting::Waiting;
 use crate::controller::wake::{ChildListener, Orphans, ParentListener};
@@ -177,6 +179,7 @@ impl Start {
             () = async { while workers.join_next().await.is_some() {} } => {}
             () = resync => {}
             () = watchers => {}
+            () = strays::let_go(&room) => {}
             () = follow_hooks(&room, changes) => {}
             () = access.follow(&room) => {}
             () = follow_pause(&room, &footing) => {}
@@ -202,10 +205,16 @@ impl Start {
             ignore_status: parent.ignore_status_changes,
             queue: self.queue.clone(),
         };
-        let name = &parent.resource;
-        self.cluster.watch(&name.api_version, &name.resource, Interest::All, move |change, origin| {
-            listener.hear(change, origin);
-        })
+        let (name, labels) = (&parent.resource, &parent.selector);
+        let hear = move |change: &Change, origin: Option<&Origin>| listener.hear(change, origin);
+        if definition.spec.hooks.finalize.is_some() {
+            // One that loses its labels is to be finalized.
+            let finalizer = definition.spec.finalizer.clone();
+            let picked = Interest::Picked { labels: labels.clone(), finalizer };
+            let interest = if labels.is_empty() { Interest::All } else { picked };
+            return self.cluster.watch(&name.api_version, &name.resource, interest, hear);
+        }
+        self.cluster.watch_labelled(&name.api_version, &name.resource, labels, hear)
     }
 
     pub(super) fn room(self, definition: Arc<Definition>, parents: &Use, resource: Arc<Resource>) -> Room {

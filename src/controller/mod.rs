@@ -20,6 +20,7 @@ pub(crate) mod room;
 mod running;
 mod selectors;
 pub(crate) mod source;
+mod strays;
 pub(crate) mod undeclared;
 pub(crate) mod visit;
 pub(crate) mod waiting;

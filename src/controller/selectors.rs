@@ -43,7 +43,8 @@ impl Selectors {
         labels: &BTreeMap<Box<str>, Box<str>>,
     ) -> Vec<Key> {
         let near = |parent: &Object| namespace.is_empty() || parent.key.namespace == namespace;
-        let near = parents.select(near);
+        // One without a body is not selected.
+        let near = parents.select(|parent| parent.body.is_some() && near(parent));
         let mut known = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if known.len() > 2 * parents.count() {
             known.retain(|parent, _| parents.get(parent).is_some());

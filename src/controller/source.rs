@@ -14,7 +14,6 @@ use crate::cluster::object::Version;
 use crate::config::spec::Role;
 use crate::config::{self, Definition};
 use crate::controller::posted::Posted;
-use crate::object::selector::Selector;
 use crate::problem::Problem;
 
 /// The kind of a definition and its name.
@@ -119,15 +118,15 @@ impl Holds {
     }
 }
 
-/// Follows the cluster's CompositeControllers and DecoratorControllers that `selector` picks. A definition that is refused keeps its last good
-/// version out of use.
-pub(crate) fn follow_cluster(holds: Arc<Holds>, selector: Selector) -> watch::Receiver<Definitions> {
+/// Follows the CompositeControllers and DecoratorControllers that are under watch. A definition that is refused keeps its
+/// last good version out of use.
+pub(crate) fn follow_cluster(holds: Arc<Holds>) -> watch::Receiver<Definitions> {
     let (sender, receiver) = watch::channel(Definitions::default());
     tokio::spawn(async move {
         let mut known = Known::default();
         loop {
             holds.changed.notified().await;
-            let definitions = known.read(&holds, &selector);
+            let definitions = known.read(&holds);
             sender.send_if_modified(|sent| {
                 let changed = !sent.is_same(&definitions);
                 *sent = definitions;
@@ -143,12 +142,11 @@ pub(crate) fn follow_cluster(holds: Arc<Holds>, selector: Selector) -> watch::Re
 struct Known(BTreeMap<Name, (Version, Arc<Posted>)>);
 
 impl Known {
-    fn read(&mut self, holds: &Holds, selector: &Selector) -> Definitions {
+    fn read(&mut self, holds: &Holds) -> Definitions {
         let mut definitions = Definitions::default();
         let mut known = BTreeMap::new();
         for role in [Role::Composite, Role::Decorator] {
-            let objects = holds.of_role(role).kind.select(|object| selector.matches(&object.labels));
-            for object in objects {
+            for object in holds.of_role(role).kind.all() {
                 let name = (role, object.key.name.clone());
                 let posted = match self.0.remove(&name) {
                     Some((version, posted)) if version == object.version => posted,

@@ -99,7 +99,7 @@ pub(super) async fn look(
     finalizers: &BTreeSet<String>,
 ) -> Result<Vec<Object>, Error> {
     let has = |object: &Object| object.finalizers.iter().any(|name| finalizers.contains(&**name));
-    let mut objects: Vec<Object> = cluster.look(resource).await?.into_iter().filter(has).collect();
+    let mut objects: Vec<Object> = cluster.look(resource, has).await?;
     objects.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(objects)
 }

@@ -20,6 +20,7 @@ mod kinds;
 mod leadership;
 mod logs;
 mod loops;
+mod narrow;
 mod observability;
 mod older_crds;
 mod operators;

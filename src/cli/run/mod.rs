@@ -157,12 +157,12 @@ async fn control(flags: Flags) -> Result<Ended> {
         request_rate: flags.limits.request_rate(),
         event_rate: flags.limits.event_rate(),
         namespaces: namespaces(&flags),
-        reads_definitions: flags.namespace.is_empty() || flags.controllers.is_none(),
+        definitions: Some(flags.target_label_selector.clone())
+            .filter(|_| flags.namespace.is_empty() || flags.controllers.is_none()),
     };
     let cluster =
         Cluster::connect(kubeconfig.map(Path::new), manners).await.context("connecting to the cluster")?;
-    let cluster_definitions =
-        source::follow_cluster(source::Holds::of(&cluster), flags.target_label_selector.clone());
+    let cluster_definitions = source::follow_cluster(source::Holds::of(&cluster));
     let definitions = match file {
         Some((path, first)) => source::join(source::follow_file(path, first), cluster_definitions),
         None => cluster_definitions,

@@ -7,6 +7,7 @@ mod index;
 pub(crate) mod rule;
 #[cfg(test)]
 mod tests;
+mod watches;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -22,6 +23,7 @@ use crate::config::spec::ResourceName;
 use crate::controller::queue::Queue;
 use crate::controller::related::index::Index;
 use crate::controller::related::rule::{Rule, Scope};
+use crate::controller::related::watches::Watches;
 use crate::object::name::Key;
 use crate::object::selector::Selector;
 use crate::problem::Problem;
@@ -45,7 +47,7 @@ struct State {
     /// Parents with rules that pick namespaces by their labels.
     labelling: BTreeSet<Key>,
     /// Held while there are such parents.
-    namespaces: Option<Held>,
+    namespaces: Option<Watched>,
 }
 
 /// What one parent's customize hook answered.
@@ -70,15 +72,21 @@ impl Wish {
 #[derive(PartialEq)]
 struct MadeOf(i64, Option<Version>);
 
-/// A kind under watch for the sake of rules.
+/// A kind that rules name.
+#[derive(Default)]
 struct Held {
-    hold: Use,
-    /// Wakes parents when the kind comes or goes.
-    following: AbortHandle,
+    watches: Watches<Watched>,
     index: Index,
 }
 
-impl Drop for Held {
+/// A kind, or the objects of it with some labels, under watch for the sake of rules.
+struct Watched {
+    hold: Use,
+    /// Wakes parents when the kind comes or goes.
+    following: AbortHandle,
+}
+
+impl Drop for Watched {
     fn drop(&mut self) {
         self.following.abort();
     }
@@ -135,16 +143,18 @@ impl Related {
         };
         let (uid, made_of) = (parent.uid.clone(), MadeOf::of(parent));
         let wish = Wish { uid, made_of, since, answers, rules: rules.clone() };
+        let mut unused = Vec::new();
         for rule in rules.iter() {
-            let held = state.held.entry(rule.resource.clone()).or_insert_with(|| self.hold(&rule.resource));
+            let held = state.held.entry(rule.resource.clone()).or_default();
             held.index.add(rule, &parent.key);
+            unused.extend(held.watches.add(&rule.labels, |labels| self.hold(&rule.resource, labels)));
             if matches!(rule.scope, Scope::Labelled(_)) {
                 state.labelling.insert(parent.key.clone());
                 state.namespaces.get_or_insert_with(|| self.hold_namespaces());
             }
         }
         state.wishes.insert(parent.key.clone(), wish);
-        let unused = state.unused();
+        unused.extend(state.unused());
         drop(state);
         drop(unused);
         answered
@@ -186,11 +196,14 @@ impl Related {
 
     fn group(&self, name: &ResourceName, rules: &[&Rule]) -> Result<Group, Lacking> {
         let state = self.lock();
-        let kind = state.held.get(name).map(|held| held.hold.kind.clone());
-        let namespaces = state.namespaces.as_ref().map(|held| held.hold.kind.clone());
+        let kinds = state.kinds(name, rules);
+        let namespaces = state.namespaces.as_ref().map(|watched| watched.hold.kind.clone());
         drop(state);
-        let kind = kind.ok_or_else(|| Lacking::Cache(format!("{name} is being listed")))?;
-        let resource = live(&kind)?;
+        let mut resource = None;
+        for kind in &kinds {
+            resource = Some(live(kind)?);
+        }
+        let resource = resource.ok_or_else(|| Lacking::Cache(format!("{name} is being listed")))?;
         let by_labels = rules.iter().find(|rule| matches!(rule.scope, Scope::Labelled(_)));
         if let Some(rule) = by_labels {
             if !resource.namespaced {
@@ -202,39 +215,39 @@ impl Related {
             }
             namespaces.as_deref().map(live).transpose()?;
         }
-        let objects = pick(&kind, rules, namespaces.as_deref());
+        let objects = pick(&kinds, rules, namespaces.as_deref());
         match objects.iter().find(|object| object.body.is_none()) {
             Some(blank) => Err(Lacking::Cache(format!("{} is being read anew", blank.key))),
             None => Ok(Group { resource, objects }),
         }
     }
 
-    fn hold(&self, name: &ResourceName) -> Held {
+    fn hold(&self, name: &ResourceName, labels: &Selector) -> Watched {
         let (this, about) = (self.this.clone(), name.clone());
-        let hold =
-            self.cluster.watch(&name.api_version, &name.resource, Interest::All, move |change, origin| {
-                if let Some(related) = this.upgrade() {
-                    related.hear(&about, change, origin);
-                }
-            });
+        let hear = move |change: &Change, origin: Option<&Origin>| {
+            if let Some(related) = this.upgrade() {
+                related.hear(&about, change, origin);
+            }
+        };
+        let hold = self.cluster.watch_labelled(&name.api_version, &name.resource, labels, hear);
         let about = name.clone();
-        self.held(hold, move |state| {
+        self.watched(hold, move |state| {
             state.held.get(&about).map(|held| held.index.parents()).unwrap_or_default()
         })
     }
 
-    fn hold_namespaces(&self) -> Held {
+    fn hold_namespaces(&self) -> Watched {
         let this = self.this.clone();
         let hold = self.cluster.watch("v1", "namespaces", Interest::All, move |change, _| {
             if let Some(related) = this.upgrade() {
                 related.hear_of_namespace(change);
             }
         });
-        self.held(hold, |state| state.labelling.clone())
+        self.watched(hold, |state| state.labelling.clone())
     }
 
     /// Wakes `concerned` whenever the kind comes or goes.
-    fn held(&self, hold: Use, concerned: impl Fn(&State) -> BTreeSet<Key> + Send + 'static) -> Held {
+    fn watched(&self, hold: Use, concerned: impl Fn(&State) -> BTreeSet<Key> + Send + 'static) -> Watched {
         let this = self.this.clone();
         let mut states = hold.kind.states();
         let following = tokio::spawn(async move {
@@ -244,7 +257,7 @@ impl Related {
                 parents.into_iter().for_each(|parent| related.queue.add(parent));
             }
         });
-        Held { hold, following: following.abort_handle(), index: Index::default() }
+        Watched { hold, following: following.abort_handle() }
     }
 
     /// Wakes the parents whose rules pick the object as it was or as it is. A visit has seen its own writes.
@@ -296,19 +309,32 @@ impl State {
         for rule in self.wishes.get(parent).into_iter().flat_map(|wish| wish.rules.iter()) {
             if let Some(held) = self.held.get_mut(&rule.resource) {
                 held.index.remove(rule, parent);
+                held.watches.remove(&rule.labels);
             }
         }
     }
 
-    /// The kinds that no rule names any more, to be let go.
-    fn unused(&mut self) -> Vec<Held> {
-        let idle = self.held.iter().filter(|(_, held)| held.index.is_empty());
-        let idle: Vec<ResourceName> = idle.map(|(name, _)| name.clone()).collect();
-        let mut unused: Vec<Held> = idle.iter().filter_map(|name| self.held.remove(name)).collect();
+    /// What no rule needs any more, to be let go.
+    fn unused(&mut self) -> Vec<Watched> {
+        let mut unused: Vec<Watched> =
+            self.held.values_mut().flat_map(|held| held.watches.take_unused()).collect();
+        self.held.retain(|_, held| !held.index.is_empty());
         if self.labelling.is_empty() {
             unused.extend(self.namespaces.take());
         }
         unused
+    }
+
+    /// What shows all that these rules of one kind may pick.
+    fn kinds(&self, name: &ResourceName, rules: &[&Rule]) -> Vec<Arc<Kind>> {
+        let watches = self.held.get(name).map(|held| &held.watches);
+        let mut kinds: Vec<Arc<Kind>> = Vec::new();
+        for watched in rules.iter().filter_map(|rule| watches?.showing(&rule.labels)) {
+            if !kinds.iter().any(|known| Arc::ptr_eq(known, &watched.hold.kind)) {
+                kinds.push(watched.hold.kind.clone());
+            }
+        }
+        kinds
     }
 
     /// The parents with a rule that picks this object.
@@ -340,8 +366,8 @@ fn live(kind: &Kind) -> Result<Arc<Resource>, Lacking> {
     }
 }
 
-/// The objects that any of the rules picks.
-fn pick(kind: &Kind, rules: &[&Rule], namespaces: Option<&Kind>) -> Vec<Arc<Object>> {
+/// The objects that any of the rules picks. One with the labels of several is shown once, as it was seen last.
+fn pick(kinds: &[Arc<Kind>], rules: &[&Rule], namespaces: Option<&Kind>) -> Vec<Arc<Object>> {
     let mut chosen: HashMap<&Selector, HashSet<String>> = HashMap::new();
     for rule in rules {
         if let (Scope::Labelled(selector), Some(namespaces)) = (&rule.scope, namespaces) {
@@ -352,5 +378,14 @@ fn pick(kind: &Kind, rules: &[&Rule], namespaces: Option<&Kind>) -> Vec<Arc<Obje
     let labelled = |selector: &Selector, namespace: &str| {
         chosen.get(selector).is_some_and(|chosen| chosen.contains(namespace))
     };
-    kind.select(|object| rules.iter().any(|rule| rule.picks(object, labelled)))
+    let mut picked: HashMap<Key, Arc<Object>> = HashMap::new();
+    for kind in kinds {
+        for object in kind.select(|object| rules.iter().any(|rule| rule.picks(object, labelled))) {
+            let known = picked.entry(object.key.clone()).or_insert_with(|| object.clone());
+            if object.version.newer_than(&known.version) {
+                *known = object;
+            }
+        }
+    }
+    picked.into_values().collect()
 }
