@@ -3,6 +3,7 @@
 //! Repeats of an event within ten minutes count up the first one instead of making more.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -55,7 +56,8 @@ pub(crate) struct Recorder {
     cluster: Arc<Cluster>,
     places: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
-    told: Mutex<HashMap<(String, String, String), Told>>,
+    /// By the object's uid, the reason, and a hash of the message.
+    told: Mutex<HashMap<(String, String, u64), Told>>,
     /// How many more events may tell of an object, by its uid.
     shares: Mutex<HashMap<String, Bucket>>,
 }
@@ -120,8 +122,12 @@ impl Recorder {
     fn has_a_share(&self, about: &About) -> bool {
         let rate = self.cluster.event_rate;
         let mut shares = self.shares.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if shares.len() > KEPT {
+        if shares.len() >= KEPT {
             shares.retain(|_, share| !share.is_full(rate));
+        }
+        // Where so many objects have each something to tell, some may tell more.
+        if shares.len() >= KEPT {
+            shares.clear();
         }
         shares.entry(about.uid.clone()).or_insert_with(|| Bucket::new(rate)).take(rate).is_ok()
     }
@@ -129,10 +135,10 @@ impl Recorder {
     /// The event's name, how often it happened, and since when; `None` while a repeat is too soon to tell.
     fn count(&self, about: &About, reason: &str, message: &str) -> Option<(String, u64, String)> {
         let mut told = self.told.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if told.len() > KEPT {
-            told.retain(|_, event| event.last_sent.elapsed() < REPEAT);
+        if told.len() >= KEPT {
+            make_room(&mut told);
         }
-        let id = (about.uid.clone(), reason.to_string(), message.to_string());
+        let id = (about.uid.clone(), reason.to_string(), hash(message));
         if let Some(known) = told.get_mut(&id).filter(|known| known.last_sent.elapsed() < REPEAT) {
             known.count += 1;
             // Told at 2, 4, 8, …: the count stays roughly right, and a failing parent stays quiet.
@@ -149,4 +155,20 @@ impl Recorder {
         told.insert(id, event);
         Some((name, 1, first))
     }
+}
+
+/// Forgets what is too old to be repeated, and at least the older half of all: a repeat of that is told as something new.
+fn make_room<K>(told: &mut HashMap<K, Told>) {
+    told.retain(|_, event| event.last_sent.elapsed() < REPEAT);
+    let mut times: Vec<Instant> = told.values().map(|event| event.last_sent).collect();
+    times.sort_unstable();
+    if let Some(middle) = times.get(KEPT / 2) {
+        told.retain(|_, event| event.last_sent > *middle);
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }

@@ -72,7 +72,7 @@ impl Followed {
             Next::Backoff(_) => &self.error,
             Next::Again => &self.requeue,
             Next::After(_) => &self.requeue_after,
-            Next::Rest => &self.success,
+            Next::Rest | Next::Never => &self.success,
         }
     }
 }

@@ -25,6 +25,8 @@ const LONGEST_DELAY: Duration = Duration::from_secs(366 * 24 * 3600);
 pub(crate) enum Next {
     /// Nothing more until something changes.
     Rest,
+    /// The same, and nothing that was asked for later either: there is nobody to visit.
+    Never,
     /// The same again, now: the visit has made progress that it has not seen the end of.
     Again,
     /// Once more after this time, without counting as a failure.
@@ -213,6 +215,7 @@ impl Queue {
                 state.schedule(key.clone(), retry_at);
             }
             Next::Rest => {}
+            Next::Never => entry.asked = None,
         }
         let asked = state.entries.get(key).and_then(|entry| entry.asked);
         for at in again.then_some(now).into_iter().chain(asked) {
@@ -315,6 +318,16 @@ mod tests {
         assert_eq!(ready(&queue).await.as_deref(), Some("a"));
         queue.done(&key("a"), Next::Rest);
         assert_eq!(ready(&queue).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_kept_of_a_key_that_nobody_is_behind() {
+        let queue = queue();
+        queue.add_after(key("a"), Duration::from_secs(24 * 3600));
+        queue.add(key("a"));
+        assert_eq!(ready(&queue).await.as_deref(), Some("a"));
+        queue.done(&key("a"), Next::Never);
+        assert!(queue.lock().entries.is_empty() && queue.lock().due.is_empty());
     }
 
     #[tokio::test(start_paused = true)]

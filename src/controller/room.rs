@@ -200,6 +200,10 @@ impl Room {
 
     pub(crate) fn forget(&self, key: &Key) {
         self.related.forget(key);
+        for child in &self.children {
+            child.waiting.forget(key);
+            child.stated.forget(key);
+        }
         self.lock_memories().remove(key);
         if self.fares().forget(key) {
             self.news.notify_one();

@@ -171,8 +171,10 @@ impl Visit<'_> {
 
     /// Has the parent visited again when somebody else's object of which it states something comes or changes.
     fn follow_others(&self, situation: &Situation, desired: &Desired) {
-        for wanted in desired.wanted.iter().filter(|wanted| wanted.ownership == Ownership::Other) {
-            self.room.children[wanted.rule].stated.add(&wanted.key, &situation.parent.key);
+        for (rule, child) in self.room.children.iter().enumerate() {
+            let others = desired.wanted.iter().filter(|wanted| wanted.ownership == Ownership::Other);
+            let names = others.filter(|wanted| wanted.rule == rule).map(|wanted| &wanted.key);
+            child.stated.wait_for(&situation.parent.key, names);
         }
     }
 

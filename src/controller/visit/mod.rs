@@ -111,7 +111,7 @@ pub(crate) fn note(reason: &'static str, message: impl Into<String>) -> Note {
 pub(crate) async fn visit(room: &Room, key: &Key) -> (Outcome, Next) {
     let Some(parent) = room.parents.get(key) else {
         room.forget(key);
-        return (Outcome::Done, Next::Rest);
+        return (Outcome::Done, Next::Never);
     };
     let origin = Visitor { controller: room.number, parent: key.clone() };
     let writer = Writer { cluster: &room.cluster, origin: &origin, trial: None };
