@@ -15,6 +15,7 @@ mod protocol;
 mod stage;
 
 mod chaos;
+mod churn;
 mod decorators;
 mod definitions;
 mod discovery;

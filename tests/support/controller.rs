@@ -79,6 +79,14 @@ impl Controller {
         unsafe { libc::kill(self.child.id() as i32, signal) };
     }
 
+    /// A field of what the kernel says of the process, in KiB: `VmRSS`, `VmHWM`.
+    pub fn memory(&self, field: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        number.unwrap_or_else(|| panic!("no `{field}` in: {status}"))
+    }
+
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }

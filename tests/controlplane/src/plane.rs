@@ -24,6 +24,8 @@ const SETUP: &str = include_str!("../cluster/setup.yaml");
 pub struct Options {
     /// More flags for kube-apiserver, in the form `--flag=value`.
     pub api_server_flags: Vec<String>,
+    /// etcd and kube-apiserver alone: nothing brings built-in objects to what they say.
+    pub bare: bool,
 }
 
 /// A running control plane. Dropping it ends every process and removes its folder.
@@ -357,6 +359,9 @@ fn start_own(options: &Options) -> Result<ControlPlane, Error> {
     let folder = Folder::new()?;
     let Server { url, mut components } = Server::start(&programs, &folder, &options.api_server_flags)?;
     let kubeconfig = folder.path().join("kubeconfig");
+    if options.bare {
+        return Ok(plane(folder, kubeconfig, programs.kubectl, url, components, false));
+    }
     folder.write("stages.yaml", STAGES)?;
     for (name, command) in [
         ("kube-controller-manager", components::controller_manager(&programs)),

@@ -229,6 +229,17 @@ impl ApiServer {
         self.shared.change(|state| state.objects.forgotten = state.objects.version);
     }
 
+    /// Drops what happened but for the last so many events, and the record of what was asked.
+    pub fn forget_but(&self, events: usize) {
+        self.shared.change(|state| {
+            let surplus = state.objects.history.len().saturating_sub(events);
+            if let Some(last) = state.objects.history.drain(..surplus).next_back() {
+                state.objects.forgotten = last.version;
+            }
+            state.traffic = Traffic::default();
+        });
+    }
+
     /// The objects as they are, to be put back later with `restore`.
     pub fn backup(&self) -> Objects {
         self.shared.lock().objects.clone()
