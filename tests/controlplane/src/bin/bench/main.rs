@@ -3,26 +3,20 @@
 //! PROGRAM is the built `syncwright`. The tables go to stdout, what is under way to stderr.
 
 mod cluster;
+mod load;
 mod memory;
+mod parents;
 mod process;
+mod serve;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: bench memory PROGRAM [PARENTS]";
+const USAGE: &str = "usage: bench memory PROGRAM PARENTS | bench serve PROGRAM SECONDS";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let measured = match arguments[..] {
-        ["memory", program] => memory::measure(Path::new(program), 1000),
-        ["memory", program, parents] => match parents.parse() {
-            Ok(parents) => memory::measure(Path::new(program), parents),
-            Err(error) => Err(format!("`{parents}`: {error}")),
-        },
-        _ => Err(USAGE.into()),
-    };
-    match measured {
+    match measure(&arguments.iter().map(String::as_str).collect::<Vec<_>>()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("bench: {message}");
@@ -31,7 +25,20 @@ fn main() -> ExitCode {
     }
 }
 
+fn measure(arguments: &[&str]) -> Result<(), String> {
+    let [what, program, number] = arguments else { return Err(USAGE.into()) };
+    let program =
+        Path::new(program).canonicalize().map_err(|error| format!("the program `{program}`: {error}"))?;
+    let number: usize = number.parse().map_err(|error| format!("`{number}`: {error}"))?;
+    match *what {
+        "memory" => memory::measure(&program, number),
+        "serve" => serve::measure(&program, number),
+        _ => Err(USAGE.into()),
+    }
+}
+
 /// The root of the repository, where the operators are.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().expect("the repository is where it was built")
 }

@@ -10,6 +10,7 @@ use controlplane::{ControlPlane, Options, wait_until};
 use serde_json::{Value, json};
 
 use crate::cluster::{self, NAMESPACE, collection, each};
+use crate::parents::{mysql, name, postgresql, schedule};
 use crate::process::{Controller, Memory};
 use crate::root;
 
@@ -31,7 +32,6 @@ struct Row {
 }
 
 pub fn measure(program: &Path, parents: usize) -> Result<(), String> {
-    let program = program.canonicalize().map_err(|error| format!("{}: {error}", program.display()))?;
     eprintln!("bench: a fresh API server");
     let plane = ControlPlane::start(Options { bare: true, ..Options::default() })
         .map_err(|error| error.to_string())?;
@@ -52,7 +52,7 @@ pub fn measure(program: &Path, parents: usize) -> Result<(), String> {
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| cluster::report(&plane, &ended));
-        let rows = run(&plane, &program, parents);
+        let rows = run(&plane, program, parents);
         ended.store(true, Ordering::Relaxed);
         print(parents, &rows?);
         Ok(())
@@ -112,8 +112,7 @@ fn wait_for_jobs(plane: &ControlPlane, count: usize) {
 }
 
 fn start(plane: &ControlPlane, program: &Path) -> Result<Controller, String> {
-    let root = root().canonicalize().map_err(|error| error.to_string())?;
-    let file = |path: &str| root.join(path).display().to_string();
+    let file = |path: &str| root().join(path).display().to_string();
     let kubeconfig = plane.kubeconfig().display().to_string();
     let arguments = [
         "--kubeconfig",
@@ -175,44 +174,6 @@ fn print_growth(what: &str, first: &Row, last: &Row) {
     println!("Each further {what}: {:.0} bytes, {:.0} of them its JSON.", heap / objects, json / objects);
 }
 
-fn name(prefix: &str, number: usize) -> String {
-    format!("{prefix}-{number:05}")
-}
-
 fn create(plane: &ControlPlane, api: &str, plural: &str, object: &Value) {
     plane.create(&collection(api, plural), object);
-}
-
-fn schedule(number: usize) -> Value {
-    json!({
-        "apiVersion": "ops.io/v1alpha1", "kind": "BackupSchedule", "metadata": {"name": name("s", number)},
-        "spec": {
-            "databaseHost": name("m", number), "databaseName": "orders", "databaseUser": "backup",
-            "s3Bucket": "example-backups", "s3Prefix": "mysql/orders",
-            "schedule": "* * * * *", "timeZone": "Europe/Berlin",
-        },
-    })
-}
-
-fn postgresql(number: usize) -> Value {
-    json!({
-        "apiVersion": "db.example.com/v1alpha1", "kind": "PostgreSQLCluster",
-        "metadata": {"name": name("p", number)},
-        "spec": {
-            "replicas": 3, "version": "16", "storage": "1Gi",
-            "backup": {"schedule": "30 2 * * *", "retentionDays": 14},
-            "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
-        },
-    })
-}
-
-fn mysql(number: usize) -> Value {
-    json!({
-        "apiVersion": "database.example.com/v1", "kind": "MySQL", "metadata": {"name": name("m", number)},
-        "spec": {
-            "replicas": 2, "version": "8.0", "storageSize": "1Gi",
-            "config": {"max_connections": "200", "slow_query_log": "ON"},
-            "passwordSecret": {"name": format!("{}-root", name("m", number))},
-        },
-    })
 }
