@@ -18,6 +18,7 @@ mod schedule;
 mod schema;
 mod serve;
 mod template;
+mod trust;
 mod uninstall;
 
 fn main() -> std::process::ExitCode {

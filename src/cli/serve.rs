@@ -61,7 +61,7 @@ async fn serve(flags: Flags) -> Result<()> {
     let _fresh = shelf.keep_fresh(if flags.poll { Polling::Always } else { Polling::WhenNeeded });
     let renders = Arc::new(Renders::new(shelf));
     let service = bind(&flags.listen, flags.max_body_bytes, renders.clone())?;
-    let webhook = flags.webhook.bind(renders)?;
+    let webhook = flags.webhook.bind(flags.webhook.certificate()?, renders, "")?;
     let stop = stop_signal()?.shared();
     let (served, reviewed) = tokio::join!(service.run(stop.clone()), webhook::run(webhook, stop));
     reviewed.and(served.context("the service ended"))

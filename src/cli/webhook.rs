@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 
 use crate::cli::serve::BODY_BYTES;
@@ -15,7 +15,7 @@ use crate::serve::{Service, Settings};
 #[group(skip)]
 pub(super) struct Flags {
     /// Also answer the API server over HTTPS here: validate, default and convert
-    #[arg(long, value_name = "ADDRESS:PORT", env = "SYNCWRIGHT_WEBHOOK_LISTEN", requires = "tls_cert")]
+    #[arg(long, value_name = "ADDRESS:PORT", env = "SYNCWRIGHT_WEBHOOK_LISTEN")]
     webhook_listen: Option<String>,
     /// The certificate for --webhook-listen and those that vouch for it, PEM; read anew when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key", requires = "webhook_listen")]
@@ -30,20 +30,26 @@ impl Flags {
         self.webhook_listen.is_some()
     }
 
-    /// Listens, where asked to, and says where.
-    pub(super) fn bind(&self, renders: Arc<Renders>) -> Result<Option<Service>> {
-        let (Some(listen), Some(certificate), Some(key)) =
-            (&self.webhook_listen, &self.tls_cert, &self.tls_key)
-        else {
-            return Ok(None);
-        };
+    /// The certificate in the files, if any are named.
+    pub(super) fn certificate(&self) -> Result<Option<Arc<Certificate>>> {
+        let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
         let files = Files { certificate: certificate.clone(), key: key.clone() };
         let certificate = Certificate::open(files).map_err(|problem| anyhow!("{problem}"))?;
-        let settings = Settings {
-            listen: listen.clone(),
-            body_bytes: BODY_BYTES as usize,
-            certificate: Some(Arc::new(certificate)),
-        };
+        Ok(Some(Arc::new(certificate)))
+    }
+
+    /// Listens, where asked to, and says where. `otherwise` names the flag that gets a certificate without files.
+    pub(super) fn bind(
+        &self,
+        certificate: Option<Arc<Certificate>>,
+        renders: Arc<Renders>,
+        otherwise: &str,
+    ) -> Result<Option<Service>> {
+        let Some(listen) = &self.webhook_listen else { return Ok(None) };
+        if certificate.is_none() {
+            bail!("--webhook-listen needs a certificate; hint: give --tls-cert and --tls-key{otherwise}");
+        }
+        let settings = Settings { listen: listen.clone(), body_bytes: BODY_BYTES as usize, certificate };
         let service =
             Service::bind(&settings, renders).with_context(|| format!("cannot listen on `{listen}`"))?;
         for address in &service.addresses {

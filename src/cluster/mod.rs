@@ -162,6 +162,18 @@ impl Cluster {
         self.hold(self.subject(api_version, plural, labels.clone()), Interest::All, Arc::new(listener))
     }
 
+    /// The same for a kind without namespaces, wherever else is looked at.
+    pub(crate) fn watch_marked(
+        &self,
+        api_version: &str,
+        plural: &str,
+        labels: &Selector,
+        listener: impl Fn(&Change, Option<&Origin>) + Send + Sync + 'static,
+    ) -> Use {
+        let subject = self.subject(api_version, plural, labels.clone());
+        self.hold(Subject { namespaces: Vec::new(), ..subject }, Interest::All, Arc::new(listener))
+    }
+
     fn subject(&self, api_version: &str, plural: &str, labels: Selector) -> Subject {
         let namespaces = self.namespaces.clone();
         Subject { api_version: api_version.into(), plural: plural.into(), only: None, namespaces, labels }

@@ -126,6 +126,31 @@ impl Writer<'_> {
         self.patch(kind, key, &path, &query, (JSON_PATCH, "patch"), body).await.map(drop)
     }
 
+    /// Makes an object that is not there, or replaces the one that was seen: a conflict (409) where it is there, or not as
+    /// it was seen.
+    pub(crate) async fn put(
+        &self,
+        kind: &Kind,
+        resource: &Resource,
+        key: &Key,
+        seen: Option<&Object>,
+        mut object: Value,
+    ) -> Result<Version, Error> {
+        let query = format!("?fieldManager={}", self.cluster.managers.objects);
+        let request = match seen {
+            None => Request::post(resource.path(&key.namespace, None) + &query),
+            Some(seen) => {
+                object["metadata"]["resourceVersion"] = json!(seen.version.to_string());
+                object["metadata"]["uid"] = json!(seen.uid);
+                Request::put(resource.path(&key.namespace, Some(&key.name)) + &query)
+            }
+        };
+        let request = request
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(Body::from(object.to_string().into_bytes()))?;
+        self.written(kind, key, request, "put").await
+    }
+
     /// Deletes exactly the object with this uid; its dependents follow in the background.
     /// An object that is gone, or replaced by another of its name, counts as deleted.
     pub(crate) async fn delete(
@@ -232,6 +257,17 @@ impl Writer<'_> {
             let part = if verb == "status" { Part::Status } else { Part::Main };
             return trial.patch(self, (kind, key, part), request).await;
         }
+        self.written(kind, key, request, verb).await
+    }
+
+    /// Sends a write whose answer is the object.
+    async fn written(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        request: Request<Body>,
+        verb: &str,
+    ) -> Result<Version, Error> {
         let write = kind.begin_write(key);
         let answer = self
             .send(request)

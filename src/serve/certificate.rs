@@ -1,8 +1,8 @@
-//! The certificate that the service shows, read from files and read anew when they change.
+//! The certificate that the service shows: read from files, and read anew when they change, or handed in.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use rustls::ServerConfig;
@@ -21,28 +21,63 @@ pub(crate) struct Files {
     pub key: PathBuf,
 }
 
-/// The files and what they held last. A file that cannot be used leaves what was there.
+/// What is shown. What cannot be used leaves what was there.
 #[derive(Debug)]
 pub(crate) struct Certificate {
-    files: Files,
+    /// Where it comes from; without files it is handed in.
+    files: Option<Files>,
     held: Mutex<Held>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Held {
     stamp: Stamp,
-    key: Arc<CertifiedKey>,
+    key: Option<Arc<CertifiedKey>>,
+    /// Why there is none, or none newer.
+    trouble: Option<String>,
 }
 
 /// Tells a changed file by its time and size.
 type Stamp = [Option<(SystemTime, u64)>; 2];
 
+/// How the certificate stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// When the one that is shown ends, in seconds since 1970. `None`: there is none, so that nobody can connect.
+    pub until: Option<i64>,
+    pub trouble: Option<String>,
+}
+
 impl Certificate {
     /// Reads the files.
     pub(crate) fn open(files: Files) -> Result<Certificate, Problem> {
         let stamp = files.stamp();
-        let key = Arc::new(files.read()?);
-        Ok(Certificate { files, held: Mutex::new(Held { stamp, key }) })
+        let key = Some(Arc::new(files.read()?));
+        Ok(Certificate { files: Some(files), held: Mutex::new(Held { stamp, key, trouble: None }) })
+    }
+
+    /// One that is still to come: until then nobody can connect.
+    pub(crate) fn awaited() -> Certificate {
+        let trouble = Some("there is no certificate yet".to_string());
+        Certificate { files: None, held: Mutex::new(Held { trouble, ..Held::default() }) }
+    }
+
+    /// Shows this certificate, PEM as its key, from the next connection on.
+    pub(crate) fn show(&self, certificate: &str, key: &str) -> Result<(), Problem> {
+        let key = certified(certificate.as_bytes(), key.as_bytes(), ["the certificate", "its key"])?;
+        let mut held = self.held();
+        (held.key, held.trouble) = (Some(Arc::new(key)), None);
+        Ok(())
+    }
+
+    /// Says why none comes.
+    pub(crate) fn wait_for(&self, trouble: &str) {
+        self.held().trouble = Some(trouble.to_string());
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        let until = self.current().as_ref().and_then(|key| end_of(key.cert.first()?));
+        Standing { until, trouble: self.held().trouble.clone() }
     }
 
     /// TLS from 1.2 on, with this certificate.
@@ -54,29 +89,48 @@ impl Certificate {
             .with_cert_resolver(self)
     }
 
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A look at the files for each connection is cheap: API servers keep theirs.
-    fn current(&self) -> Arc<CertifiedKey> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamp = self.files.stamp();
-        if stamp != held.stamp {
-            held.stamp = stamp;
-            match self.files.read() {
-                Ok(key) => {
-                    held.key = Arc::new(key);
-                    tracing::info!(file = %self.files.certificate.display(), "certificate loaded");
-                }
-                Err(problem) => {
-                    tracing::error!(error = %problem, "certificate cannot be used, the last one stays")
-                }
+    fn current(&self) -> Option<Arc<CertifiedKey>> {
+        let mut held = self.held();
+        if let Some(files) = &self.files {
+            let stamp = files.stamp();
+            if stamp != held.stamp {
+                held.stamp = stamp;
+                held.take_up(files);
             }
         }
         held.key.clone()
     }
 }
 
+impl Held {
+    fn take_up(&mut self, files: &Files) {
+        match files.read() {
+            Ok(key) => {
+                (self.key, self.trouble) = (Some(Arc::new(key)), None);
+                tracing::info!(file = %files.certificate.display(), "certificate loaded");
+            }
+            Err(problem) => {
+                tracing::error!(error = %problem, "certificate cannot be used, the last one stays");
+                self.trouble = Some(problem.to_string());
+            }
+        }
+    }
+}
+
+/// In seconds since 1970.
+fn end_of(certificate: &CertificateDer<'_>) -> Option<i64> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    Some(certificate.validity().not_after.timestamp())
+}
+
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.current())
+        self.current()
     }
 }
 
@@ -89,23 +143,27 @@ impl Files {
     }
 
     fn read(&self) -> Result<CertifiedKey, Problem> {
-        let bytes = text(&self.certificate)?;
-        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-        let chain = chain.ok().filter(|chain| !chain.is_empty());
-        let chain = chain.ok_or_else(|| unfit(&self.certificate, "a certificate in PEM"))?;
-        let key = PrivateKeyDer::from_pem_slice(&text(&self.key)?)
-            .map_err(|_| unfit(&self.key, "a private key in PEM"))?;
-        CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => unfit(&self.key, "the key of the certificate"),
-            other => Problem::new(format!("`{}` cannot be used: {other}", self.certificate.display())),
-        })
+        let names = [&self.certificate, &self.key].map(|path| format!("`{}`", path.display()));
+        certified(&text(&self.certificate)?, &text(&self.key)?, names.each_ref().map(String::as_str))
     }
+}
+
+/// Reads a certificate and its key, both PEM, of which is spoken by these names.
+fn certified(certificate: &[u8], key: &[u8], names: [&str; 2]) -> Result<CertifiedKey, Problem> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
+    let chain = chain.ok().filter(|chain| !chain.is_empty());
+    let chain = chain.ok_or_else(|| unfit(names[0], "a certificate in PEM"))?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| unfit(names[1], "a private key in PEM"))?;
+    CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => unfit(names[1], "the key of the certificate"),
+        other => Problem::new(format!("{} cannot be used: {other}", names[0])),
+    })
 }
 
 fn text(path: &Path) -> Result<Vec<u8>, Problem> {
     fs::read(path).map_err(|error| Problem::new(format!("`{}` cannot be read: {error}", path.display())))
 }
 
-fn unfit(path: &Path, expected: &str) -> Problem {
-    Problem::new(format!("`{}` cannot be used", path.display())).expected(expected)
+fn unfit(name: &str, expected: &str) -> Problem {
+    Problem::new(format!("{name} cannot be used")).expected(expected)
 }

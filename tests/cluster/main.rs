@@ -4,6 +4,7 @@ mod access;
 mod admission;
 mod answers;
 mod author;
+mod certificates;
 mod changing;
 mod checked;
 mod creating;

@@ -11,10 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
+
 use crate::cli::admin::Subjects;
 use crate::cluster::kind::State;
 use crate::hook::local::Shelf;
 use crate::serve::admin::{Check, Found, Look, Pages};
+use crate::serve::certificate::Standing;
 
 /// How often it is looked whether the process lives.
 const BEAT: Duration = Duration::from_secs(1);
@@ -97,6 +100,11 @@ impl Health {
             checks.push(Check::new("definitions", Found::Missing("being started".into())));
         }
         checks.extend(self.subjects.shelf.iter().flat_map(|shelf| hooks(shelf)));
+        checks.extend(
+            self.subjects.certificate.iter().map(|certificate| {
+                Check::new("webhooks", webhooks(&certificate.standing(), Timestamp::now()))
+            }),
+        );
         checks
     }
 
@@ -150,6 +158,20 @@ fn pulse(age: Duration) -> Found {
     Found::Missing(format!("no task has come to its turn for {} s: the process is stuck", age.as_secs()))
 }
 
+/// Without a certificate that is good the API server's questions are not answered.
+fn webhooks(standing: &Standing, now: Timestamp) -> Found {
+    let trouble = standing.trouble.clone();
+    let Some(until) = standing.until.and_then(|until| Timestamp::from_second(until).ok()) else {
+        return Found::Missing(trouble.unwrap_or_default());
+    };
+    let shown = format!("the certificate is good until {until}");
+    match trouble {
+        _ if until <= now => Found::Missing(format!("the certificate was good until {until}")),
+        Some(trouble) => Found::Noted(format!("{shown}; {trouble}")),
+        None => Found::Well(shown),
+    }
+}
+
 /// A hook that does not compile is no reason to fail: its last good revision answers, and all others do.
 fn hooks(shelf: &Shelf) -> Vec<Check> {
     let state = shelf.state();
@@ -172,6 +194,20 @@ fn hooks(shelf: &Shelf) -> Vec<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_certificate_that_has_ended_or_is_missing_serves_nobody() {
+        let now: Timestamp = "2026-12-01T00:00:00Z".parse().expect("a time");
+        let standing =
+            |until: Option<i64>, trouble: Option<&str>| Standing { until, trouble: trouble.map(Into::into) };
+        let good = Some(now.as_second() + 60);
+        let text = "the certificate is good until 2026-12-01T00:01:00Z";
+        assert_eq!(webhooks(&standing(good, None), now), Found::Well(text.into()));
+        assert_eq!(webhooks(&standing(good, Some("why")), now), Found::Noted(format!("{text}; why")));
+        assert_eq!(webhooks(&standing(None, Some("why")), now), Found::Missing("why".into()));
+        let ended = "the certificate was good until 2026-12-01T00:00:00Z";
+        assert_eq!(webhooks(&standing(Some(now.as_second()), None), now), Found::Missing(ended.into()));
+    }
 
     #[test]
     fn a_process_without_a_beat_is_stuck() {

@@ -16,6 +16,7 @@ use crate::controller::meter::Meters;
 use crate::hook::local::Shelf;
 use crate::metric::text::Text;
 use crate::serve::admin::{self, Pages};
+use crate::serve::certificate::Certificate;
 
 #[derive(Args)]
 #[command(next_help_heading = "Metrics and probes")]
@@ -38,6 +39,8 @@ pub(super) struct Subjects {
     pub meters: Arc<Meters>,
     /// The hooks of this process.
     pub shelf: Option<Arc<Shelf>>,
+    /// What the API server is shown, where it is answered.
+    pub certificate: Option<Arc<Certificate>>,
     /// The Lease that several processes run for.
     pub lease: Option<String>,
 }
@@ -51,6 +54,10 @@ impl Subjects {
         self.cluster.write_metrics(&mut text);
         if let Some(shelf) = &self.shelf {
             shelf.write_metrics(&mut text);
+        }
+        if let Some(until) = self.certificate.as_ref().and_then(|certificate| certificate.standing().until) {
+            let help = "When the certificate that the API server is shown ends, in seconds since 1970.";
+            text.gauge("syncwright_webhook_certificate_expiry_timestamp_seconds", help).sample(&[], until);
         }
         text.into_string()
     }

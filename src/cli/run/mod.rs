@@ -1,5 +1,6 @@
 //! `syncwright run`: the controller, with the hook service in the same process.
 
+mod certificate;
 mod election;
 mod limits;
 mod peer;
@@ -17,6 +18,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use futures::FutureExt;
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 use tracing::error;
 
 use crate::cli::log::Wish;
@@ -32,6 +34,7 @@ use crate::hook::PathService;
 use crate::hook::local::renders::Renders;
 use crate::hook::local::{Polling, Shelf};
 use crate::object::selector::Selector;
+use crate::serve::certificate::Certificate;
 
 /// Watch parents, call their hooks, apply children, write status
 #[derive(Args)]
@@ -89,6 +92,8 @@ pub(super) struct Flags {
     #[command(flatten)]
     webhook: webhook::Flags,
     #[command(flatten)]
+    certificate: certificate::Flags,
+    #[command(flatten)]
     admin: admin::Flags,
     #[command(flatten)]
     zap: zap::Flags,
@@ -123,7 +128,7 @@ const AFTER_HELP: &str = "\
 Try:
   syncwright run --controllers controllers.yaml --hooks hooks
   syncwright run --listen 127.0.0.1:8090          the same process answers curl
-  syncwright run --webhook-listen 0.0.0.0:9443 --tls-cert tls.crt --tls-key tls.key
+  syncwright run --webhook-listen 0.0.0.0:9443 --webhook-host syncwright.operators.svc
                                                   the API server may ask too
 
 Exit codes: 0 stopped by SIGTERM or SIGINT, 1 the lease is lost (or a second signal came), 2 it could not start";
@@ -212,7 +217,7 @@ async fn work(
     };
     let stop = serve::stop_signal()?.shared();
     let meters = Arc::<Meters>::default();
-    let subjects = subjects(flags, &cluster, &meters, None);
+    let subjects = subjects(flags, &cluster, &meters, None, None);
     flags.admin.answer(subjects, stop.clone())?;
     let hooks = Hooks { paths: PathService::At(url), changes: None, meters };
     controller::run(cluster, definitions, hooks, settings, stop).await;
@@ -225,8 +230,10 @@ fn subjects(
     cluster: &Arc<Cluster>,
     meters: &Arc<Meters>,
     shelf: Option<Arc<Shelf>>,
+    certificate: Option<Arc<Certificate>>,
 ) -> admin::Subjects {
-    admin::Subjects { cluster: cluster.clone(), meters: meters.clone(), shelf, lease: flags.election.lease() }
+    let (cluster, meters) = (cluster.clone(), meters.clone());
+    admin::Subjects { cluster, meters, shelf, certificate, lease: flags.election.lease() }
 }
 
 /// Runs the hook service in the same process, and over HTTP where asked.
@@ -244,14 +251,24 @@ async fn with_own_hooks(
         Some(listen) => Some(serve::bind(listen, serve::BODY_BYTES, renders.clone())?),
         None => None,
     };
-    let webhook = flags.webhook.bind(renders.clone())?;
+    let (certificate, upkeep) = match flags.webhook.certificate()? {
+        Some(certificate) => (Some(certificate), None),
+        None => flags
+            .certificate
+            .made(&cluster)?
+            .map_or((None, None), |(shown, upkeep)| (Some(shown), Some(upkeep))),
+    };
+    let webhook = flags.webhook.bind(certificate.clone(), renders.clone(), ", or --webhook-host")?;
     // All end at one signal, which is reported once.
     let stop = serve::stop_signal()?.shared();
     let meters = Arc::<Meters>::default();
-    let subjects = subjects(flags, &cluster, &meters, Some(shelf));
+    let subjects = subjects(flags, &cluster, &meters, Some(shelf), certificate.filter(|_| webhook.is_some()));
     flags.admin.answer(subjects, stop.clone())?;
     let hooks = Hooks { paths: PathService::InProcess(renders), changes, meters };
     let control = controller::run(cluster, definitions, hooks, settings, stop.clone());
+    // It ends with the set.
+    let mut others = JoinSet::new();
+    upkeep.map(|upkeep| others.spawn(upkeep));
     let reviews = webhook::run(webhook, stop.clone());
     match service {
         Some(service) => {

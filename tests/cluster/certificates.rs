@@ -1,0 +1,231 @@
+//! Certificates that the controller makes itself, as the API server is shown them.
+
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use controlplane::wait_until;
+use serde_json::{Value, json};
+
+use crate::support::controller::Controller;
+use crate::support::lab::{Lab, SOON};
+use crate::support::pages::{ANY_PORTS, Pages};
+
+const VALIDATE: &str =
+    "errors: {% if object.spec.no is defined %}[{field: spec.no, message: never}]{% else %}[]{% endif %}\n";
+const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+
+/// A kind that is validated by whoever keeps the Secret `hooks`.
+struct Validated {
+    lab: Lab,
+}
+
+impl Validated {
+    fn new(subject: &str) -> Validated {
+        let lab = Lab::new(subject);
+        fs::create_dir(lab.folder.path().join("hooks/thing")).unwrap();
+        fs::write(lab.folder.path().join("hooks/thing/validate.yaml"), VALIDATE).unwrap();
+        lab.write_definitions(&[]);
+        Validated { lab }
+    }
+
+    fn start(&self, more: &[&str]) -> Controller {
+        let secret = format!("{}/hooks", self.lab.namespace);
+        let flags =
+            ["--webhook-listen", "127.0.0.1:0", "--webhook-host", "localhost", "--webhook-secret", &secret];
+        self.lab.start(&[&flags, more].concat())
+    }
+
+    fn secret(&self) -> String {
+        self.lab.path("v1", "secrets", "hooks")
+    }
+
+    /// Something that the Secret keeps.
+    fn kept(&self, key: &str) -> String {
+        let secret =
+            self.lab.wait(&self.secret(), "it keeps a certificate", |secret| secret["data"][key].is_string());
+        String::from_utf8(STANDARD.decode(secret["data"][key].as_str().unwrap()).unwrap()).unwrap()
+    }
+
+    fn configuration(&self) -> String {
+        format!("{CONFIGURATIONS}/{}", self.lab.namespace)
+    }
+
+    /// Has the API server ask a process about every Thing, whom it does not trust yet.
+    fn validate_by(&self, controller: &Controller) {
+        let label = format!("{}.hooks", self.lab.namespace);
+        let url = format!("https://localhost:{}/thing/validate", port(controller));
+        let object = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": self.lab.namespace, "labels": {"syncwright.io/inject-ca-from": label}},
+            "webhooks": [{
+                "name": format!("validate.{}", self.lab.group), "sideEffects": "None",
+                "admissionReviewVersions": ["v1"], "clientConfig": {"url": url},
+                "rules": [{
+                    "apiGroups": [self.lab.group], "apiVersions": ["*"], "resources": ["things"],
+                    "operations": ["CREATE", "UPDATE"],
+                }],
+            }],
+        });
+        self.lab.plane.create(CONFIGURATIONS, &object);
+        self.lab.plane.delete_at_end(self.configuration());
+    }
+
+    fn wait_injected(&self) {
+        let bundle = STANDARD.encode(self.kept("ca.crt"));
+        self.lab.wait(&self.configuration(), "the Secret's authorities are trusted", |object| {
+            object["webhooks"][0]["clientConfig"]["caBundle"] == bundle.as_str()
+        });
+    }
+
+    /// The status and the message with which the API server answers to a new Thing, which it does not keep.
+    fn try_to_create(&self, spec: &Value) -> (u16, String) {
+        let path = format!("{}?dryRun=All", self.lab.thing(""));
+        let reply =
+            self.lab.plane.request("POST", &path, Some(&self.lab.thing_with("one", spec.clone()))).unwrap();
+        (reply.status, reply.body)
+    }
+
+    fn wait_validated(&self) {
+        wait_until(SOON, "a Thing is refused by its hook, and another taken", || {
+            let (refused, taken) = (self.try_to_create(&json!({"no": 1})), self.try_to_create(&json!({})));
+            let is_so = refused.0 == 422 && refused.1.contains("spec.no: never") && taken.0 == 201;
+            if is_so { Ok(()) } else { Err(format!("{refused:?} {taken:?}")) }
+        });
+    }
+}
+
+/// Where a process answers the API server.
+#[track_caller]
+fn port(controller: &Controller) -> String {
+    wait_until(SOON, "it listens for the API server", || {
+        let log = controller.log();
+        let line = log.lines().find(|line| line.contains("listening for the API server"));
+        let rest = line.and_then(|line| line.split("127.0.0.1:").nth(1));
+        rest.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>()).ok_or(log)
+    })
+}
+
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64()
+}
+
+fn certificates(pem: &str) -> usize {
+    pem.matches("BEGIN CERTIFICATE").count()
+}
+
+#[test]
+fn what_the_controller_made_is_trusted_by_the_api_server() {
+    let validated = Validated::new("trusted");
+    let controller = validated.start(&[]);
+    validated.validate_by(&controller);
+    validated.wait_injected();
+    validated.wait_validated();
+    let secret = validated.lab.get(&validated.secret());
+    assert_eq!(secret["type"], "kubernetes.io/tls");
+    assert_eq!(secret["metadata"]["labels"], json!({"app.kubernetes.io/managed-by": "syncwright"}));
+
+    // As somebody may who writes the object anew.
+    let mut webhooks = validated.lab.get(&validated.configuration())["webhooks"].clone();
+    webhooks[0]["clientConfig"].as_object_mut().unwrap().remove("caBundle");
+    validated.lab.merge(&validated.configuration(), json!({ "webhooks": webhooks }));
+    validated.wait_injected();
+    validated.wait_validated();
+    assert!(!controller.log().contains("PRIVATE KEY"), "{}", controller.log());
+}
+
+#[test]
+fn processes_share_one_authority_and_one_that_comes_later_makes_none() {
+    let validated = Validated::new("shared");
+    let both = [validated.start(&[]), validated.start(&[])];
+    for controller in &both {
+        wait_until(SOON, "it shows a certificate", || {
+            let log = controller.log();
+            if log.contains("certificate loaded") { Ok(()) } else { Err(log) }
+        });
+    }
+    validated.validate_by(&both[0]);
+    validated.wait_injected();
+    validated.wait_validated();
+    assert_eq!(certificates(&validated.kept("ca.crt")), 1);
+    let made: usize = both
+        .iter()
+        .map(|controller| controller.log().matches("certificate and authority made").count())
+        .sum();
+    assert_eq!(made, 1);
+
+    // Nobody is left, and what was told to the API server is lost.
+    let version = validated.lab.get(&validated.secret())["metadata"]["resourceVersion"].clone();
+    both.into_iter().for_each(Controller::kill);
+    validated.lab.plane.delete(&validated.configuration());
+    let later = validated.start(&[]);
+    validated.validate_by(&later);
+    validated.wait_injected();
+    validated.wait_validated();
+    assert_eq!(validated.lab.get(&validated.secret())["metadata"]["resourceVersion"], version);
+}
+
+#[test]
+fn a_secret_of_somebody_else_is_left_alone_and_one_that_is_broken_is_mended() {
+    let validated = Validated::new("foreign");
+    let lab = &validated.lab;
+    let theirs = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hooks"}, "stringData": {"tls.crt": "theirs"},
+    });
+    lab.create("v1", "secrets", &theirs);
+    let controller = validated.start(&ANY_PORTS);
+    let pages = Pages::of(&controller);
+    let what = "the probe says whose the Secret is";
+    let said = wait_until(SOON, what, || {
+        let said = pages.probe("/readyz?verbose");
+        if said.text.contains("is not ours") { Ok(said) } else { Err(said.text) }
+    });
+    let expected = format!(
+        "Secret `{}/hooks` is not ours, and is left alone: it has no label `app.kubernetes.io/managed-by: syncwright`; \
+         hint: delete it, or name another with --webhook-secret",
+        lab.namespace
+    );
+    assert!(said.status != 200 && said.text.contains(&expected), "{said:?}");
+    assert_eq!(validated.kept("tls.crt"), "theirs");
+
+    lab.plane.delete(&validated.secret());
+    pages.becomes_ready();
+    let said = pages.probe("/readyz?verbose").text;
+    assert!(said.contains("webhooks") && said.contains("the certificate is good until"), "{said}");
+    let expiry =
+        pages.scrape().get("syncwright_webhook_certificate_expiry_timestamp_seconds").unwrap_or_default();
+    let days = (expiry - now()) / 86_400.0;
+    assert!((89.0..=90.0).contains(&days), "{days}");
+    let good = validated.kept("tls.crt");
+    lab.merge(&validated.secret(), json!({"data": {"tls.crt": STANDARD.encode("broken")}}));
+    lab.wait(&validated.secret(), "it is made anew", |secret| {
+        let kept =
+            STANDARD.decode(secret["data"]["tls.crt"].as_str().unwrap_or_default()).unwrap_or_default();
+        kept != b"broken" && kept != good.as_bytes()
+    });
+    assert!(controller.log().contains("`tls.crt` holds no certificate"), "{}", controller.log());
+}
+
+#[test]
+fn no_request_fails_while_certificates_and_authorities_are_renewed() {
+    let validated = Validated::new("renewing");
+    let controller = validated.start(&["--webhook-cert-lifetime", "36s", "--webhook-ca-lifetime", "72s"]);
+    validated.validate_by(&controller);
+    validated.wait_injected();
+    validated.wait_validated();
+    let (certificate, authority) = (validated.kept("tls.crt"), validated.kept("ca.crt"));
+    // An authority of 72 s is followed by another after 48 s, which signs a little later.
+    wait_until(4 * SOON, "another authority has signed", || {
+        let said = validated.try_to_create(&json!({}));
+        assert_eq!(said.0, 201, "{}\n{}", said.1, controller.log());
+        let log = controller.log();
+        let after = log.split_once("authority comes to its end").map(|(_, after)| after.to_string());
+        let signed = after.is_some_and(|after| after.contains("certificate made"));
+        if signed { Ok(()) } else { Err(log) }
+    });
+    validated.wait_injected();
+    validated.wait_validated();
+    assert_ne!(validated.kept("tls.crt"), certificate);
+    assert!(validated.kept("ca.crt").ends_with(&authority) || !validated.kept("ca.crt").contains(&authority));
+}
