@@ -40,6 +40,9 @@ pub(super) struct Flags {
     /// The Lease of `run --leader-elect`
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = key)]
     lease: Option<Key>,
+    /// The Secret of `run --webhook-host`
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = key)]
+    webhook_secret: Option<Key>,
 }
 
 const AFTER_HELP: &str = "\
@@ -49,7 +52,7 @@ and from --related.
 Examples:
   syncwright rbac | kubectl apply -f -
   syncwright rbac --service-account operators/syncwright --namespace shop --namespace blog
-  syncwright rbac --lease operators/metacontroller
+  syncwright rbac --lease operators/metacontroller --webhook-secret operators/syncwright-webhook
 
 Exit codes: 0 printed, 2 the definitions cannot be read";
 
@@ -70,7 +73,13 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
     related
         .extend(flags.related.into_iter().map(|resource| Related { resource, by_namespace_labels: false }));
     let follows_cluster = flags.namespace.is_empty();
-    let duties = Duties { definitions, related, follows_cluster, lease: flags.lease };
+    let duties = Duties {
+        definitions,
+        related,
+        follows_cluster,
+        lease: flags.lease,
+        certificates: flags.webhook_secret,
+    };
     let wanted = Wanted {
         name: flags.name,
         service_account: flags.service_account,

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::support::controller::Controller;
 use crate::support::lab::{Lab, SOON};
 use crate::support::pages::{ANY_PORTS, Pages};
+use crate::support::rights::{narrow, refused};
 
 const VALIDATE: &str =
     "errors: {% if object.spec.no is defined %}[{field: spec.no, message: never}]{% else %}[]{% endif %}\n";
@@ -133,6 +134,24 @@ fn what_the_controller_made_is_trusted_by_the_api_server() {
     validated.wait_injected();
     validated.wait_validated();
     assert!(!controller.log().contains("PRIVATE KEY"), "{}", controller.log());
+}
+
+#[test]
+fn printed_rights_are_enough_for_certificates() {
+    let mut validated = Validated::new("narrow");
+    let secret = format!("{}/hooks", validated.lab.namespace);
+    narrow(&mut validated.lab, &["--webhook-secret", &secret]);
+    let controller = validated.start(&[]);
+    validated.validate_by(&controller);
+    validated.wait_injected();
+    validated.wait_validated();
+    let broken = json!({"data": {"tls.key": STANDARD.encode("broken")}});
+    validated.lab.merge(&validated.secret(), broken.clone());
+    validated.lab.wait(&validated.secret(), "it is made anew", |secret| {
+        secret["data"]["tls.key"] != broken["data"]["tls.key"]
+    });
+    validated.wait_injected();
+    assert_eq!(refused(&validated.lab), [""; 0]);
 }
 
 #[test]

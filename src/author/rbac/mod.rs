@@ -10,7 +10,7 @@ use crate::config::Definition;
 use crate::config::spec::ResourceName;
 use crate::object::name::Key;
 
-use crate::author::rbac::needs::{Need, of_all, of_definition, of_definitions, of_election};
+use crate::author::rbac::needs::{Need, of_all, of_certificates, of_definition, of_definitions, of_election};
 
 /// What `run` is to be allowed to do.
 pub(crate) struct Duties<'d> {
@@ -21,6 +21,8 @@ pub(crate) struct Duties<'d> {
     pub follows_cluster: bool,
     /// The Lease that replicas elect a leader by.
     pub lease: Option<Key>,
+    /// The Secret that keeps webhook certificates.
+    pub certificates: Option<Key>,
 }
 
 /// A kind that a customize hook asks for.
@@ -40,6 +42,7 @@ impl Duties<'_> {
         needs.extend(self.definitions.iter().flat_map(|definition| of_definition(definition)));
         needs.extend(self.related.iter().flat_map(needs::of_related));
         needs.extend(self.lease.iter().flat_map(of_election));
+        needs.extend(self.certificates.iter().flat_map(of_certificates));
         needs
     }
 
@@ -63,6 +66,13 @@ impl Duties<'_> {
                     definition.name, rule.resource.resource
                 ));
             }
+        }
+        if self.certificates.is_some() {
+            remarks.push(
+                "caBundle is written into objects that ask for it by a label: the right to patch is one to all of \
+                 their kinds, and can be cut down to their names by hand"
+                    .into(),
+            );
         }
         if self.definitions.is_empty() {
             remarks.push(

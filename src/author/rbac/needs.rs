@@ -27,6 +27,8 @@ pub(super) enum Place {
     Written,
     /// In one namespace.
     Namespace(String),
+    /// Objects without a namespace.
+    Cluster,
 }
 
 /// In the order in which roles list them.
@@ -170,6 +172,23 @@ fn named_by(access: &Access) -> Vec<(&'static str, Key)> {
         Credentials::Basic { namespace, name, .. } => secret(namespace, name),
     });
     authority.chain(certificate).chain(credentials).collect()
+}
+
+/// What keeps webhook certificates needs: their Secret, and whatever asks for their authorities, under any name.
+pub(super) fn of_certificates(secret: &Key) -> Vec<Need> {
+    let place = || Place::Namespace(secret.namespace.clone());
+    let named = |verb| Need { name: Some(secret.name.clone()), ..need(place(), "", "secrets", verb) };
+    let mut all: Vec<Need> = [Verb::List, Verb::Watch, Verb::Update].map(named).into();
+    all.push(need(place(), "", "secrets", Verb::Create));
+    let targets = [
+        ("apiextensions.k8s.io", "customresourcedefinitions"),
+        ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ];
+    for (group, plural) in targets {
+        all.extend(needs(Place::Cluster, group, plural, &[Verb::List, Verb::Watch, Verb::Patch]));
+    }
+    all
 }
 
 /// A right to create cannot be bound to a name.

@@ -73,6 +73,7 @@ impl Wanted {
         let has_namespaces = !self.cluster_scoped.contains(&(need.group.clone(), plural.to_string()));
         match &need.place {
             Place::Namespace(namespace) => vec![Some(namespace.clone())],
+            Place::Cluster => vec![None],
             _ if has_namespaces && !self.namespaces.is_empty() => {
                 self.namespaces.iter().cloned().map(Some).collect()
             }

@@ -36,7 +36,14 @@ fn website() -> Definition {
 fn printed(definitions: &[Definition], related: Vec<Related>, lease: Option<Key>, wanted: Wanted) -> String {
     let follows_cluster = wanted.namespaces.is_empty();
     text(
-        &Duties { definitions: definitions.iter().collect(), related, follows_cluster, lease }.roles(&wanted),
+        &Duties {
+            definitions: definitions.iter().collect(),
+            related,
+            follows_cluster,
+            lease,
+            certificates: None,
+        }
+        .roles(&wanted),
     )
 }
 
@@ -122,6 +129,7 @@ fn what_roles_cannot_know_is_remarked() {
         related: Vec::new(),
         follows_cluster: true,
         lease: None,
+        certificates: None,
     };
     assert_eq!(
         duties.remarks(),
@@ -130,7 +138,13 @@ fn what_roles_cannot_know_is_remarked() {
             "`website` makes roles: it must itself have every right that they give, which is to be added by hand",
         ]
     );
-    let nothing = Duties { definitions: Vec::new(), related: Vec::new(), follows_cluster: true, lease: None };
+    let nothing = Duties {
+        definitions: Vec::new(),
+        related: Vec::new(),
+        follows_cluster: true,
+        lease: None,
+        certificates: None,
+    };
     assert_eq!(
         nothing.remarks(),
         ["there is no definition: the roles are those of a controller that waits for one"]
