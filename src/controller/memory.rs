@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use crate::cluster::request::Error;
 use crate::controller::footing::Fare;
 use crate::controller::meter::Standing;
 use crate::controller::undeclared::Unfit;
@@ -38,6 +39,8 @@ pub(crate) struct Memory {
     pub finalizer_writes: Insistence,
     /// What was said last of a failing visit.
     told: Option<Note>,
+    /// The same of a status that could not be written either.
+    status_told: Option<String>,
     /// Whether its definition selects it, or has its finalizer on it.
     pub concerned: bool,
     /// Values in the last status that the server did not take.
@@ -102,6 +105,7 @@ impl Memory {
             status_writes: Insistence::default(),
             finalizer_writes: Insistence::default(),
             told: None,
+            status_told: None,
             concerned: false,
             unfit: Unfit::default(),
             unsettled: 0,
@@ -149,6 +153,14 @@ impl Memory {
         if news {
             self.told = said.cloned();
         }
+        news
+    }
+
+    /// The same for a status that could not be written, or was.
+    pub(crate) fn is_news_of_status(&mut self, said: Option<&Error>) -> bool {
+        let said = said.map(ToString::to_string);
+        let news = self.status_told != said;
+        self.status_told = said;
         news
     }
 

@@ -14,6 +14,7 @@ mod http;
 mod protocol;
 mod stage;
 
+mod away;
 mod chaos;
 mod churn;
 mod decorators;

@@ -50,7 +50,9 @@ impl Visit<'_> {
         };
         let ours = Ours { generation: self.generation, note: said, updated: conclusion.updated.as_ref() };
         let said = Said { answered: conclusion.status.take(), ours };
-        match status::write(self.room, self.writer, parent, &mut self.memory, said).await {
+        let outcome = status::write(self.room, self.writer, parent, &mut self.memory, said).await;
+        let news = self.memory.is_news_of_status(outcome.as_ref().err());
+        match outcome {
             Ok(status::Outcome::Right) => {}
             Ok(status::Outcome::Later(pause)) => {
                 let after = conclusion.resync_after.map_or(pause, |after| after.min(pause));
@@ -64,7 +66,8 @@ impl Visit<'_> {
             Err(error) => {
                 conclusion.retry_after = conclusion.retry_after.max(error.retry_after());
                 match conclusion.ended {
-                    Ended::Retry(_) => warn!(%error, "status not written"),
+                    Ended::Retry(_) if news => warn!(%error, "status not written"),
+                    Ended::Retry(_) => debug!(%error, "status not written, as before"),
                     _ => conclusion.ended = of_error(&error),
                 }
             }
