@@ -2,6 +2,7 @@
 //! kind, on a real control plane.
 
 mod backupschedule;
+mod backupschedule_away;
 mod backupschedule_handed_over;
 mod backupschedule_killed;
 mod history;

@@ -25,8 +25,22 @@ pub struct Operator {
 impl Operator {
     #[track_caller]
     pub fn new(name: &'static str, subject: &str) -> Operator {
-        let mut lab = Lab::bare(subject);
+        static INSTALLED: Once = Once::new();
+        let lab = Lab::bare(subject);
+        INSTALLED.call_once(|| install_kinds(&lab));
+        Operator::on(lab, name)
+    }
+
+    /// The same on a control plane of its own, which the test ends.
+    #[track_caller]
+    pub fn apart(name: &'static str, subject: &str) -> Operator {
+        let lab = Lab::apart(subject);
         install_kinds(&lab);
+        Operator::on(lab, name)
+    }
+
+    #[track_caller]
+    fn on(mut lab: Lab, name: &'static str) -> Operator {
         copy(&Path::new(ROOT).join("hooks").join(name), &lab.folder.path().join("hooks").join(name));
         let labels = json!({"matchLabels": {"lab": lab.namespace}});
         let definition = shipped_definition(name).with("/spec/parentResource/labelSelector", labels);
@@ -233,17 +247,14 @@ pub fn uid(object: &Value) -> &str {
 
 /// The kinds are one for the whole cluster, as their names are fixed.
 fn install_kinds(lab: &Lab) {
-    static INSTALLED: Once = Once::new();
-    INSTALLED.call_once(|| {
-        let crd = |name| fs::read_to_string(Path::new(ROOT).join("hooks").join(name).join("crd.yaml"));
-        for name in SHIPPED {
-            lab.plane.apply("default", &crd(name).expect("each operator has a kind"));
-            let parent = &shipped_definition(name).0["spec"]["parentResource"];
-            let text = |field: &str| parent[field].as_str().unwrap().to_owned();
-            let list = format!("/apis/{}/{}", text("apiVersion"), text("resource"));
-            lab.plane.wait_for(&list, SOON, "the kind can be listed", |_| true);
-        }
-    });
+    let crd = |name| fs::read_to_string(Path::new(ROOT).join("hooks").join(name).join("crd.yaml"));
+    for name in SHIPPED {
+        lab.plane.apply("default", &crd(name).expect("each operator has a kind"));
+        let parent = &shipped_definition(name).0["spec"]["parentResource"];
+        let text = |field: &str| parent[field].as_str().unwrap().to_owned();
+        let list = format!("/apis/{}/{}", text("apiVersion"), text("resource"));
+        lab.plane.wait_for(&list, SOON, "the kind can be listed", |_| true);
+    }
 }
 
 /// The operator's document of `controllers.yaml`.

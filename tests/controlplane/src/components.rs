@@ -1,5 +1,6 @@
 //! Starting the parts of a control plane, each tied to this process, with its log in the control plane's folder.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::Path;
@@ -35,13 +36,16 @@ rules:
 
 /// A running part. It is killed when it is dropped.
 pub(crate) struct Component {
-    name: &'static str,
-    child: Child,
+    pub(crate) name: &'static str,
+    /// None while it is away on purpose.
+    child: Option<Child>,
+    /// The program, and its arguments.
+    words: Vec<OsString>,
 }
 
 impl Drop for Component {
     fn drop(&mut self) {
-        end(&mut self.child);
+        self.kill();
     }
 }
 
@@ -49,14 +53,34 @@ impl Component {
     pub(crate) fn start(name: &'static str, mut command: Command, folder: &Path) -> Result<Component, Error> {
         let log = File::create(log_of(folder, name)).doing(|| format!("creating the log of {name}"))?;
         let also = log.try_clone().doing(|| format!("creating the log of {name}"))?;
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let words = words.map(ToOwned::to_owned).collect();
         command.current_dir(folder).stdin(Stdio::null()).stdout(log).stderr(also);
         let child = spawn_tied(command).doing(|| format!("starting {name}"))?;
-        Ok(Component { name, child })
+        Ok(Component { name, child: Some(child), words })
+    }
+
+    /// SIGKILL: it finishes nothing.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            end(&mut child);
+        }
+    }
+
+    /// Starts one that was killed as it was started before. Its log goes on.
+    pub(crate) fn start_again(&mut self, folder: &Path) -> Result<(), Error> {
+        let opening = || format!("opening the log of {}", self.name);
+        let log = File::options().append(true).open(log_of(folder, self.name)).doing(opening)?;
+        let also = log.try_clone().doing(opening)?;
+        let mut command = component(Path::new(&self.words[0]));
+        command.args(&self.words[1..]).current_dir(folder).stdin(Stdio::null()).stdout(log).stderr(also);
+        self.child = Some(spawn_tied(command).doing(|| format!("starting {}", self.name))?);
+        Ok(())
     }
 
     /// An error with the log's last lines, if it has ended.
     pub(crate) fn check(&mut self, folder: &Path) -> Result<(), Error> {
-        match self.child.try_wait() {
+        match self.child.as_mut().map_or(Ok(None), Child::try_wait) {
             Ok(None) => Ok(()),
             Ok(Some(status)) => {
                 Err(Error::with_output(format!("{} ended ({status})", self.name), &self.log(folder)))

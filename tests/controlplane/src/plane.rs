@@ -303,6 +303,26 @@ impl ControlPlane {
         Ok(path)
     }
 
+    /// Kills the API server, which comes back with `start_api_server`. etcd and all other parts go on.
+    pub fn kill_api_server(&self) {
+        self.api_server(Component::kill);
+    }
+
+    /// Starts the API server again, at the same address and with the same objects, and waits until it is ready.
+    #[track_caller]
+    pub fn start_api_server(&self) {
+        self.api_server(|component| component.start_again(self.dir()))
+            .unwrap_or_else(|error| panic!("{error}"));
+        wait_until(PATIENCE, "the API server is ready", || client::look(self.dir(), "/readyz", |_| true));
+    }
+
+    #[track_caller]
+    fn api_server<T>(&self, act: impl FnOnce(&mut Component) -> T) -> T {
+        let mut components = self.components.lock().expect("no panic while it is held");
+        let api_server = components.iter_mut().find(|component| component.name == "kube-apiserver");
+        act(api_server.expect("the cluster in SYNCWRIGHT_KUBECONFIG is not ours to stop"))
+    }
+
     /// Ends every process and removes the folder. In a cluster that is not ours it deletes what it has created.
     pub fn stop(&self) {
         if self.existing {
