@@ -285,3 +285,11 @@ fn differing_pages(expected: &str, got: &str) -> Vec<String> {
     };
     [part("expected the error:", expected), part("got the error:", got)].concat()
 }
+
+/// What to do where the folder that was named for all hooks is one hook's own.
+pub(crate) fn one_hook(hooks: &Path) -> Option<String> {
+    let is_a_hooks = ["sync.yaml", "sync", "finalize.yaml", "customize.yaml", "crd.yaml"];
+    is_a_hooks.iter().find(|file| hooks.join(file).exists())?;
+    let above = hooks.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new(".."));
+    Some(format!("`{}` is one hook: name the folder above, `{}`", hooks.display(), above.display()))
+}

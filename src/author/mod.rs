@@ -10,6 +10,7 @@ mod kinds;
 mod manifests;
 pub(crate) mod mask;
 pub(crate) mod new;
+pub(crate) mod parent_file;
 mod parents;
 pub(crate) mod properties;
 pub(crate) mod rbac;

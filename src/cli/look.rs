@@ -8,10 +8,10 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::author::test::broken;
-use crate::cli::{show, told_once};
+use crate::cli::{connect, show};
+use crate::cluster::Manners;
 use crate::cluster::gate::Gate;
 use crate::cluster::object::Managers;
-use crate::cluster::{Cluster, Manners};
 use crate::config::Definition;
 use crate::config::spec::Target;
 use crate::controller::preview::{Preview, definitions};
@@ -86,8 +86,7 @@ impl Flags {
         let from_file = self.controllers.as_deref().map(in_file).transpose()?;
         let managers = Managers::named(&self.field_manager);
         let manners = Manners { gate: Gate::closed(), ..Manners::brisk(managers) };
-        let connected = Cluster::connect(self.kubeconfig.as_deref(), manners).await;
-        let cluster = connected.map_err(unconnected)?;
+        let cluster = connect(self.kubeconfig.as_deref(), manners).await?;
         let mut definitions = match from_file {
             Some(definitions) => definitions,
             None => {
@@ -144,12 +143,6 @@ impl Flags {
         };
         preview.parents().into_iter().filter(is_meant).collect()
     }
-}
-
-/// What a person at a desk lacks is a kubeconfig.
-fn unconnected(error: impl std::error::Error + Send + Sync + 'static) -> anyhow::Error {
-    let told = told_once(&anyhow::Error::from(error).context("connecting to the cluster"));
-    anyhow::anyhow!("{told}; hint: name a cluster with --kubeconfig FILE or KUBECONFIG")
 }
 
 fn in_file(path: &Path) -> Result<Vec<Definition>> {

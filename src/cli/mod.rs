@@ -23,17 +23,20 @@ mod serve;
 mod spelling;
 mod test;
 mod uninstall;
+mod value;
 mod version;
 mod webhook;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cli::log::Wish;
 use crate::cli::paint::Colour;
+use crate::cluster::{Cluster, Manners};
 use crate::controller::source::{self, Definitions};
 use crate::problem::Problem;
 
@@ -137,6 +140,14 @@ fn told_once(error: &anyhow::Error) -> String {
         told if told.is_empty() => cause,
         told if told.contains(&cause) => told,
         told => format!("{told}: {cause}"),
+    })
+}
+
+/// Connects to a cluster. What a person at a desk lacks is a kubeconfig.
+async fn connect(kubeconfig: Option<&Path>, manners: Manners) -> Result<Arc<Cluster>> {
+    Cluster::connect(kubeconfig, manners).await.map_err(|error| {
+        let told = told_once(&anyhow::Error::from(error).context("connecting to the cluster"));
+        anyhow::anyhow!("{told}; hint: name a cluster with --kubeconfig FILE or KUBECONFIG")
     })
 }
 

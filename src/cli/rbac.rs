@@ -9,11 +9,11 @@ use crate::author::rbac::related::{cluster_scoped, of_cases};
 use crate::author::rbac::role::{Wanted, text};
 use crate::author::rbac::{Duties, Related};
 use crate::cli::out::print;
+use crate::cli::value::{key, name, namespace};
 use crate::cli::{Ended, show};
 use crate::config::spec::ResourceName;
 use crate::controller::source;
 use crate::object::name::Key;
-use crate::object::validity::dns_subdomain;
 
 /// Print the roles that `run` needs for these definitions, and no more
 #[derive(Args)]
@@ -32,7 +32,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = key)]
     service_account: Option<Key>,
     /// For `run --namespace`: nothing outside this namespace is looked at, and a Role is enough; may be repeated
-    #[arg(long, value_name = "NAMESPACE", value_parser = name)]
+    #[arg(long, value_name = "NAMESPACE", value_parser = namespace)]
     namespace: Vec<String>,
     /// A kind that customize hooks ask for, such as v1/secrets or apps/v1/deployments; may be repeated
     #[arg(long, value_name = "APIVERSION/RESOURCE", value_parser = resource)]
@@ -91,17 +91,6 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
     }
     print(&text(&duties.roles(&wanted)))?;
     Ok(Ended::Well)
-}
-
-fn name(text: &str) -> Result<String, String> {
-    dns_subdomain(text).map(|()| text.to_string())
-}
-
-fn key(text: &str) -> Result<Key, String> {
-    let (namespace, name) = text.split_once('/').ok_or("expected a namespace, `/` and a name")?;
-    dns_subdomain(namespace).map_err(|why| format!("the namespace `{namespace}` {why}"))?;
-    dns_subdomain(name).map_err(|why| format!("the name `{name}` {why}"))?;
-    Ok(Key::new(namespace, name))
 }
 
 fn resource(text: &str) -> Result<ResourceName, String> {

@@ -8,12 +8,12 @@ use crate::author::record::{self, Call, Occasion, Trouble};
 use crate::cli::Ended;
 use crate::cli::look::{self, Look, Named, block_on};
 use crate::cli::out::print;
+use crate::cli::value::name;
 use crate::config::spec::{HookSpec, Target};
 use crate::controller::preview::Preview;
 use crate::controller::visit::rehearsal::Asked;
 use crate::hook::wire;
 use crate::object::name::Key;
-use crate::object::validity::dns_subdomain;
 
 /// Save a visit of one parent as a case: what the hook is asked now, and what it answers
 #[derive(Args)]
@@ -118,8 +118,4 @@ fn call(preview: &Preview, asked: Asked, hook: Option<&str>) -> Result<Call> {
 
 fn target(spec: &HookSpec) -> &Target {
     &spec.webhook.target
-}
-
-fn name(text: &str) -> Result<String, String> {
-    dns_subdomain(text).map(|()| text.to_string())
 }

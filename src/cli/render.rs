@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 
-use crate::author;
-use crate::cli::{Ended, explain, out, show};
+use crate::author::{self, parent_file};
+use crate::cli::{Ended, explain, out, show, value};
 use crate::hook::local::answer::Response;
 use crate::hook::local::renders::given_now;
 use crate::hook::local::{Given, Reason, Shelf, in_file, to_yaml};
@@ -28,7 +28,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "DIR", default_value = "hooks", env = "SYNCWRIGHT_HOOKS")]
     hooks: PathBuf,
     /// The time that the templates see, such as 2026-11-30T17:00:00Z, unless the file has its own `now`; else it is the current time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = value::time)]
     now: Option<Timestamp>,
     /// Observed children: a folder or a file of manifests, such as `kubectl get -o yaml` prints; `-` for stdin
     #[arg(long, value_name = "DIR")]
@@ -67,6 +67,12 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
     if !flags.hooks.is_dir() {
         bail!("there is no hooks folder `{}`; hint: name it with --hooks", flags.hooks.display());
     }
+    let stdin = flags.file.as_os_str() == "-";
+    let file = if stdin { "stdin".into() } else { flags.file.display().to_string() };
+    if let Some(problem) = parent_file::unfit(&flags.hooks, &flags.hook, &file, &body) {
+        show(&problem);
+        return Ok(Ended::AtFault);
+    }
     let shelf = Shelf::open(&flags.hooks);
     let present = given_now();
     let given = Given { now: flags.now.unwrap_or(present.now), ..present };
@@ -81,8 +87,6 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
         }
         Err(refusal) if refusal.reason == Reason::Unknown => bail!("{}", refusal.problem),
         Err(refusal) => {
-            let stdin = flags.file.as_os_str() == "-";
-            let file = if stdin { "stdin".into() } else { flags.file.display().to_string() };
             show(&in_file(refusal.problem, &file));
             Ok(Ended::AtFault)
         }
@@ -102,6 +106,9 @@ fn read(file: &PathBuf) -> Result<Vec<u8>> {
         let mut body = Vec::new();
         stdin().read_to_end(&mut body).context("stdin cannot be read")?;
         return Ok(body);
+    }
+    if file.is_dir() {
+        bail!("`{}` is a folder; expected: a file with a parent or a request", file.display());
     }
     fs::read(file).with_context(|| format!("`{}` cannot be read", file.display()))
 }

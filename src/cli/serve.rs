@@ -8,7 +8,7 @@ use clap::Args;
 use futures::FutureExt;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::{Ended, webhook};
+use crate::cli::{Ended, value, webhook};
 use crate::hook::local::renders::Renders;
 use crate::hook::local::{Polling, Shelf};
 use crate::serve::{Service, Settings};
@@ -24,10 +24,10 @@ pub(super) struct Flags {
     #[arg(long, value_name = "DIR", default_value = "hooks", env = "SYNCWRIGHT_HOOKS")]
     hooks: PathBuf,
     /// Where to listen; port 0 takes any free one and logs which
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:8090", env = "SYNCWRIGHT_LISTEN")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:8090", env = "SYNCWRIGHT_LISTEN", value_parser = value::address)]
     listen: String,
     /// Largest request body
-    #[arg(long, value_name = "BYTES", default_value_t = BODY_BYTES, value_parser = clap::value_parser!(u32).range(1024..))]
+    #[arg(long, value_name = "BYTES", default_value_t = BODY_BYTES, value_parser = value::whole::<u32>(1024..=u32::MAX.into(), BODY_BYTES.into()))]
     max_body_bytes: u32,
     /// Look at the folder twice a second, where the system does not tell of changes
     #[arg(long)]

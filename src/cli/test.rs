@@ -10,7 +10,7 @@ use crate::author::case::{self, Accept, Case, Verdict};
 use crate::author::test::coverage::Coverage;
 use crate::author::test::{self, Results};
 use crate::cli::paint::{self, Colour};
-use crate::cli::{Ended, out, properties, show};
+use crate::cli::{Ended, out, properties, show, value};
 use crate::hook::local::Shelf;
 use crate::template::Watching;
 
@@ -34,10 +34,10 @@ pub(super) struct Flags {
     #[arg(long, conflicts_with_all = ["accept", "coverage", "junit", "json"])]
     properties: bool,
     /// With --properties: how many parents each hook is tried with
-    #[arg(long, value_name = "N", default_value_t = 200, requires = "properties")]
+    #[arg(long, value_name = "N", default_value = "200", value_parser = value::whole::<u64>(1..=u64::MAX, 200), requires = "properties")]
     pub(super) runs: u64,
     /// With --properties: another seed makes other parents
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "properties")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = value::whole::<u64>(0..=u64::MAX, 1), requires = "properties")]
     pub(super) seed: u64,
     /// With --properties: the definitions, which say what kinds of children a hook may answer
     #[arg(long, value_name = "FILE", default_value = "controllers.yaml", env = "SYNCWRIGHT_CONTROLLERS")]
@@ -80,8 +80,9 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
     let shelf = Shelf::open_watched(&flags.hooks, watching);
     let cases = meant(&flags)?;
     if cases.is_empty() && shelf.state().hooks.iter().all(|hook| hook.rejected.is_none()) {
-        let folder = flags.hooks.display();
-        bail!("there is no case below `{folder}`; hint: a case is a folder `<hook>/cases/<case>/`");
+        let hint = case::one_hook(&flags.hooks)
+            .unwrap_or_else(|| "a case is a folder `<hook>/cases/<case>/`".to_string());
+        bail!("there is no case below `{}`; hint: {hint}", flags.hooks.display());
     }
     let accept = if flags.accept { Accept::Yes } else { Accept::No };
     let results = test::run(&cases, &shelf, accept)

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
-use crate::cli::{Ended, definitions_in, out};
+use crate::cli::{Ended, connect, definitions_in, out, value};
+use crate::cluster::Manners;
 use crate::cluster::object::{Managers, Object};
-use crate::cluster::{Cluster, Manners};
 use crate::config::marks::marks;
 use crate::object::selector::Selector;
 use crate::uninstall::{self, Done, Holder, Marked, Plan, Thing, Wish};
@@ -23,7 +23,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "FILE", env = "SYNCWRIGHT_CONTROLLERS")]
     controllers: Option<PathBuf>,
     /// Takes only those of the cluster's definitions that have these labels, as `run` did
-    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true, value_parser = Selector::from_text)]
+    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true, value_parser = value::selector)]
     target_label_selector: Selector,
     /// Also deletes the CRDs of the definitions
     #[arg(long)]
@@ -67,8 +67,7 @@ async fn uninstall(flags: Flags) -> Result<Ended> {
     let wish = wish(&flags)?;
     // Nothing is watched.
     let manners = Manners::brisk(Managers::named("syncwright-uninstall"));
-    let cluster =
-        Cluster::connect(flags.kubeconfig.as_deref(), manners).await.context("connecting to the cluster")?;
+    let cluster = connect(flags.kubeconfig.as_deref(), manners).await?;
     let plan = uninstall::survey(&cluster, &wish)
         .await
         .map_err(|trouble| anyhow::anyhow!(trouble.error).context(format!("looking at {}", trouble.about)))?;

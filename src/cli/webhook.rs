@@ -7,6 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 
 use crate::cli::serve::BODY_BYTES;
+use crate::cli::value;
 use crate::hook::local::renders::Renders;
 use crate::serve::certificate::{Certificate, Files};
 use crate::serve::{Service, Settings};
@@ -15,7 +16,7 @@ use crate::serve::{Service, Settings};
 #[group(skip)]
 pub(super) struct Flags {
     /// Also answer the API server over HTTPS here: validate, default and convert
-    #[arg(long, value_name = "ADDRESS:PORT", env = "SYNCWRIGHT_WEBHOOK_LISTEN")]
+    #[arg(long, value_name = "ADDRESS:PORT", env = "SYNCWRIGHT_WEBHOOK_LISTEN", value_parser = value::address)]
     webhook_listen: Option<String>,
     /// The certificate for --webhook-listen and those that vouch for it, PEM; read anew when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key", requires = "webhook_listen")]

@@ -164,6 +164,9 @@ fn identity(object: &mut Value) -> Result<(Role, String), Fault> {
     };
     let kinds = [Role::Composite, Role::Decorator].map(Role::kind);
     let meant = fields.get("kind").and_then(Value::as_str).and_then(|kind| nearest(kind, kinds));
+    if let Some(problem) = something_else(fields).filter(|_| meant.is_none()) {
+        return Err(Fault::new(&root.key("kind"), problem));
+    }
     let role = if meant == Some(Role::Decorator.kind()) { Role::Decorator } else { Role::Composite };
     for (key, wanted) in [("apiVersion", API_VERSION), ("kind", role.kind())] {
         match fields.get(key) {
@@ -193,6 +196,17 @@ fn identity(object: &mut Value) -> Result<(Role, String), Fault> {
         }
         None => Err(Fault::new(&at, Problem::new("`metadata.name` is missing"))),
     }
+}
+
+/// A manifest that was taken for a definition: another file was meant.
+fn something_else(fields: &Map<String, Value>) -> Option<Problem> {
+    let text = |field: &str| fields.get(field).and_then(Value::as_str);
+    let (kind, api_version) = (text("kind")?, text("apiVersion")?);
+    let of_controllers = api_version.split('/').next() == API_VERSION.split('/').next();
+    (!of_controllers).then(|| {
+        Problem::new(format!("this is a {kind}, and no definition of a controller"))
+            .expected("a CompositeController or a DecoratorController")
+    })
 }
 
 /// The checked shape should always be readable; if it is not, the reader and the schema disagree.

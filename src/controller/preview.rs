@@ -56,9 +56,11 @@ impl Preview {
         let access = start.access();
         let resource = match first_state(&parents.kind).await {
             Some(State::Live(resource)) => resource,
-            Some(State::Absent(message) | State::Failing(message)) => {
-                return Err(unreadable(&definition, &message));
+            Some(State::Absent(message)) => {
+                let hint = "apply its CustomResourceDefinition first, as in `kubectl apply -f hooks/<hook>/crd.yaml`";
+                return Err(unreadable(&definition, &message).hint(hint));
             }
+            Some(State::Failing(message)) => return Err(unreadable(&definition, &message)),
             None | Some(State::Starting) => return Err(unreadable(&definition, "no answer")),
         };
         let room = Arc::new(start.room(definition, &parents, resource));
@@ -255,9 +257,12 @@ pub(crate) async fn definitions(cluster: &Arc<Cluster>) -> Result<Vec<Definition
     if bad.is_empty() { Ok(good) } else { Err(bad) }
 }
 
-/// What a kind is once it has been looked at.
+/// What a kind is once it has been looked at. One whose CRD was created a moment ago is served, but cannot be listed until
+/// the API server has opened its storage, which it says in words alone.
 async fn first_state(kind: &Kind) -> Option<State> {
+    let opening =
+        |state: &State| matches!(state, State::Failing(why) if why.contains("storage is (re)initializing"));
     let mut states = kind.states();
-    let seen = states.wait_for(|state| *state != State::Starting);
+    let seen = states.wait_for(|state| *state != State::Starting && !opening(state));
     tokio::time::timeout(PATIENCE, seen).await.ok().and_then(|state| Some(state.ok()?.clone()))
 }

@@ -9,7 +9,9 @@ mod pipes;
 mod properties;
 mod render;
 mod reviews;
+mod values;
 mod website;
+mod wrong_files;
 
 use std::fs;
 use std::path::Path;

@@ -87,7 +87,10 @@ fn requests_that_are_none() {
         "two.yaml:4:1: the key `apiVersion` is given twice in this map\n   |\n 4 | apiVersion: example.com/v1\n   | ^^^^^^^^^^\n\
          found: the first one at two.yaml:1:1\n",
     );
-    refused("many.yaml", "`many.yaml` holds 2 documents\nexpected: one\n");
+    refused(
+        "many.yaml",
+        "`many.yaml` holds 2 documents\nfound: the Site `x`, the Site `x`\nexpected: one parent, or a request with `parent`\n",
+    );
     // Its own stdin is empty here.
     refused("-", &format!("`stdin` is empty\n{expected}"));
 }
@@ -121,14 +124,13 @@ fn definitions_that_are_at_fault_are_told_without_a_cluster() {
 #[test]
 fn no_cluster_is_named() {
     let project = folder(&[]);
-    let said = syncwright(project.path(), &["diff", "--kubeconfig", "none"]);
-    assert_eq!(said.code, 2);
     let hint = "; hint: name a cluster with --kubeconfig FILE or KUBECONFIG\n";
-    assert!(
-        said.err.starts_with("error: connecting to the cluster: ") && said.err.ends_with(hint),
-        "{}",
-        said.err
-    );
+    for verb in [&["diff"][..], &["record", "sites/x"], &["run", "--log-level", "off"], &["uninstall"]] {
+        let said = syncwright(project.path(), &[verb, &["--kubeconfig", "none"]].concat());
+        assert_eq!(said.code, 2);
+        let starts = said.err.starts_with("error: connecting to the cluster: ");
+        assert!(starts && said.err.ends_with(hint), "{verb:?}: {}", said.err);
+    }
 }
 
 #[test]

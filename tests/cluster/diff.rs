@@ -190,7 +190,7 @@ fn edited_definition_and_template_are_looked_at_as_they_will_be() {
     fs::write(hooks.join("sync.yaml"), "status: {{ parent.\n").unwrap();
     let said = diff(&lab, &finalizing, &[]);
     assert!(said.err.starts_with("hooks/thing/sync.yaml:1:"), "the template's error page: {said:?}");
-    assert!(said.out.contains("  ! HookUnavailable: sync: "), "{said:?}");
+    assert!(said.out.contains("  ! HookRefused: sync: "), "{said:?}");
     assert_eq!(said.code, 2);
 }
 
@@ -239,4 +239,19 @@ Thing {}/t
         lab.namespace
     );
     assert_eq!((said.out, said.code), (expected, 1));
+}
+
+#[test]
+fn kind_of_the_parents_that_is_not_installed_yet_is_told_with_what_to_do() {
+    let lab = Lab::new("diff-no-crd");
+    let hook = Hook::from_spec();
+    let mut definition = lab.definition().config_maps().sync(&hook);
+    definition.0["spec"]["parentResource"] =
+        json!({"apiVersion": "absent.example.com/v1", "resource": "sites"});
+    let said = diff(&lab, &definition, &[]);
+    assert_eq!(said.code, 2, "{said:?}");
+    let absent = "absent.example.com/v1 sites, cannot be read: the API server has no `absent.example.com/v1`";
+    let hint =
+        "hint: apply its CustomResourceDefinition first, as in `kubectl apply -f hooks/<hook>/crd.yaml`";
+    assert!(said.err.contains(absent) && said.err.contains(hint), "{said:?}");
 }

@@ -72,7 +72,28 @@ impl Crds {
             findings.add(Rule::Crd, at(problem, &document, &path));
         }
         let kinds = kinds(&document.value);
+        self.told_once(hook, &document, &kinds, findings);
         self.0.push(Crd { hook: hook.into(), document, kinds });
+    }
+
+    /// Two hooks may have the same parents, but a kind has one definition: the one that is applied last.
+    fn told_once(&self, hook: &str, document: &Document, kinds: &[Gvk], findings: &mut Findings) {
+        let same = |crd: &&Crd| {
+            crd.hook != hook
+                && crd
+                    .kinds
+                    .iter()
+                    .any(|kind| kinds.iter().any(|own| own.group == kind.group && own.kind == kind.kind))
+        };
+        let Some(first) = self.0.iter().find(same).filter(|first| first.document.value != document.value)
+        else {
+            return;
+        };
+        let kind = kinds.first().map_or_else(String::new, |kind| format!("{}.{}", kind.kind, kind.group));
+        let problem = Problem::new(format!("`{kind}` is defined in two ways"))
+            .found(format!("the other one at {}", first.document.places.start()))
+            .hint("a cluster keeps the one that is applied last: keep one file, and delete the other");
+        findings.add(Rule::Crd, at(problem, document, &["spec", "names", "kind"]));
     }
 
     /// The kinds of a hook's own `crd.yaml`.
@@ -114,7 +135,8 @@ fn text_of(value: Option<&Value>) -> String {
     value.and_then(Value::as_str).unwrap_or_default().to_string()
 }
 
-fn kinds(crd: &Value) -> Vec<Gvk> {
+/// The kinds that a CustomResourceDefinition defines, a version each.
+pub(in crate::author) fn kinds(crd: &Value) -> Vec<Gvk> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
     let spec = &crd["spec"];
     let version = |version: &Value| Gvk {

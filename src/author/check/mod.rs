@@ -106,7 +106,11 @@ pub(crate) fn check(project: &Project) -> Result<Report, Problem> {
     let state = check.shelf.state();
     if state.hooks.is_empty() {
         let problem = Problem::new(format!("there is no hook below `{}`", project.hooks.display()));
-        return Err(problem.expected("a folder for each hook, with a `sync.yaml` in it"));
+        let problem = problem.expected("a folder for each hook, with a `sync.yaml` in it");
+        return Err(match case::one_hook(project.hooks) {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        });
     }
     let mut sources = Sources::new(project.hooks, check.shelf.label());
     let told = |finding: Finding| {

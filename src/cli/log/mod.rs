@@ -70,6 +70,17 @@ fn with_quiet_crates(level: &str) -> String {
 }
 
 fn filter(text: &str) -> Result<String, String> {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    let is_level = |word: &str| LEVELS.iter().any(|level| word.eq_ignore_ascii_case(level));
+    // A word alone would be the name of a crate that is heard in full.
+    let odd =
+        text.split(',').find(|word| !word.is_empty() && !word.contains(['=', ':', '[']) && !is_level(word));
+    if let Some(odd) = odd.filter(|odd| odd.parse::<u8>().is_err()) {
+        return Err(format!(
+            "`{odd}` is no level; expected one of {}, or a filter such as `info,syncwright::hook=debug`",
+            LEVELS.join(", ")
+        ));
+    }
     let whole = with_quiet_crates(text);
     EnvFilter::try_new(&whole).map(|_| text.to_string()).map_err(|error| error.to_string())
 }

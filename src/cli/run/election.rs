@@ -6,9 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{ArgAction, Args};
 
-use super::value::{boolean, duration};
+use crate::cli::value::{boolean, duration, name, namespace};
 use crate::cluster::lease::Claim;
-use crate::object::validity::dns_subdomain;
 
 /// Where a pod finds the name of its namespace.
 const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -30,7 +29,7 @@ pub(super) struct Flags {
         alias = "leader-elect-resource-name",
         value_name = "NAME",
         default_value = "metacontroller",
-        value_parser = lease_name
+        value_parser = name
     )]
     leader_elect_id: String,
     /// The Lease's namespace [default: the pod's own]
@@ -97,13 +96,9 @@ impl Flags {
     }
 }
 
-fn lease_name(text: &str) -> Result<String, String> {
-    dns_subdomain(text).map(|()| text.to_string())
-}
-
 /// None stands for the pod's own.
 fn lease_namespace(text: &str) -> Result<String, String> {
-    if text.is_empty() { Ok(String::new()) } else { lease_name(text) }
+    if text.is_empty() { Ok(String::new()) } else { namespace(text) }
 }
 
 fn own_namespace() -> Result<String> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tracing::info;
 
+use crate::cli::value::whole;
 use crate::cluster::limit::Rate;
 
 #[derive(Args)]
@@ -16,19 +17,19 @@ pub(super) struct Flags {
     #[arg(long, value_name = "N", default_value = "50", value_parser = number, allow_hyphen_values = true)]
     client_go_qps: f64,
     /// Requests at once
-    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value = "100", value_parser = whole::<u32>(1..=u32::MAX.into(), 100))]
     client_go_burst: u32,
     /// Events a second about one object in the long run
     #[arg(long, value_name = "N", default_value = "0.0033333333", value_parser = positive)]
     events_qps: f64,
     /// Events at once about one object
-    #[arg(long, value_name = "N", default_value = "25", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value = "25", value_parser = whole::<u32>(1..=u32::MAX.into(), 25))]
     events_burst: u32,
     /// Visits of each controller at once
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = whole::<u16>(1..=1024, 8))]
     workers: u16,
     /// Visits of all controllers at once; each may always make one [default: by the container's limits of CPU and memory]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=4096, 64))]
     max_visits: Option<u16>,
 }
 
@@ -75,11 +76,14 @@ impl Flags {
 
 fn number(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
-    number.ok_or_else(|| "expected a number".into())
+    number.ok_or_else(|| "expected a number, such as `50`".into())
 }
 
 fn positive(text: &str) -> Result<f64, String> {
-    number(text).ok().filter(|number| *number > 0.0).ok_or_else(|| "expected a number above zero".into())
+    number(text)
+        .ok()
+        .filter(|number| *number > 0.0)
+        .ok_or_else(|| "expected a number above zero, such as `0.5`".into())
 }
 
 /// The CPUs that this process may use: its affinity and the quota of its cgroup count, the machine's number does not.

@@ -4,7 +4,6 @@ mod certificate;
 mod election;
 mod limits;
 mod peer;
-mod value;
 mod zap;
 
 use std::collections::BTreeSet;
@@ -15,14 +14,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
 use futures::FutureExt;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tracing::error;
 
 use crate::cli::log::Wish;
-use crate::cli::{Ended, admin, definitions_in, serve, webhook};
+use crate::cli::{Ended, admin, connect, definitions_in, serve, value, webhook};
 use crate::cluster::gate::Gate;
 use crate::cluster::lease::Election;
 use crate::cluster::object::Managers;
@@ -44,20 +42,20 @@ pub(super) struct Flags {
     #[arg(long, value_name = "FILE", env = "SYNCWRIGHT_CONTROLLERS")]
     controllers: Option<PathBuf>,
     /// Runs only those of the cluster's definitions that have these labels, as `kubectl get -l` has them
-    #[arg(long, value_name = "SELECTOR", default_value = "", value_parser = Selector::from_text)]
+    #[arg(long, value_name = "SELECTOR", default_value = "", value_parser = value::selector)]
     target_label_selector: Selector,
     /// Looks at nothing outside this namespace, so that a Role is enough; may be repeated. With --controllers no definitions
     /// are read from the cluster, where they have no namespace
-    #[arg(long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "NAMESPACE", value_parser = value::namespace)]
     namespace: Vec<String>,
     /// The hooks folder, for webhooks that have a path alone
     #[arg(long, value_name = "DIR", default_value = "hooks", env = "SYNCWRIGHT_HOOKS")]
     hooks: PathBuf,
     /// Sends webhooks that have a path alone to a hook service deployed apart
-    #[arg(long, value_name = "URL", conflicts_with = "hooks")]
+    #[arg(long, value_name = "URL", conflicts_with = "hooks", value_parser = value::url)]
     hook_url: Option<String>,
     /// Also answer hook calls over HTTP here, as `serve` does
-    #[arg(long, value_name = "ADDRESS:PORT", env = "SYNCWRIGHT_LISTEN")]
+    #[arg(long, value_name = "ADDRESS:PORT", env = "SYNCWRIGHT_LISTEN", value_parser = value::address)]
     listen: Option<String>,
     /// The cluster; else $KUBECONFIG, the pod's service account, ~/.kube/config
     #[arg(long, value_name = "FILE")]
@@ -71,13 +69,13 @@ pub(super) struct Flags {
     )]
     field_manager: String,
     /// How long a finalize hook that cannot be used may hold up a deletion
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = value::whole::<u64>(0..=u64::MAX, 60))]
     finalize_patience: u64,
     /// Look at the hooks folder twice a second, where the system does not tell of changes
     #[arg(long)]
     poll: bool,
     /// How long a watch may be silent; API servers send a sign of life about every minute
-    #[arg(long, value_name = "SECONDS", default_value_t = 90, hide = true)]
+    #[arg(long, value_name = "SECONDS", default_value = "90", hide = true, value_parser = value::whole::<u64>(1..=u64::MAX, 90))]
     watch_idle_seconds: u64,
     /// Visits every parent at least this often; 0 turns it off
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = value::duration)]
@@ -165,8 +163,7 @@ async fn control(flags: Flags) -> Result<Ended> {
         definitions: Some(flags.target_label_selector.clone())
             .filter(|_| flags.namespace.is_empty() || flags.controllers.is_none()),
     };
-    let cluster =
-        Cluster::connect(kubeconfig.map(Path::new), manners).await.context("connecting to the cluster")?;
+    let cluster = connect(kubeconfig.map(Path::new), manners).await?;
     let cluster_definitions = source::follow_cluster(source::Holds::of(&cluster));
     let definitions = match file {
         Some((path, first)) => source::join(source::follow_file(path, first), cluster_definitions),

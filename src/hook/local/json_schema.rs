@@ -45,7 +45,10 @@ fn request() -> Value {
         "properties": {
             "controller": {"description": "The definition, as `controller` in templates."},
             "parent": parent,
-            "object": parent,
+            "object": {
+                "type": ["object", "null"],
+                "description": "The object that the hook is asked about; null where one was deleted.",
+            },
             "children": seen("The parent's children as they are."),
             "attachments": seen("A decorator's attachments as they are."),
             "related": seen("What the customize hook asked for."),
@@ -72,6 +75,8 @@ fn request() -> Value {
             "from": optional("string", "convert: the version of the object."),
             "to": {"type": "string", "description": "convert: the version that is asked for."},
         },
+        "if": {"properties": {"object": {"type": "null"}}, "required": ["object"]},
+        "then": {"properties": {"operation": {"const": "DELETE"}}, "required": ["operation"]},
         "additionalProperties": false,
     })
 }

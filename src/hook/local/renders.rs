@@ -102,10 +102,11 @@ impl BuiltIn for Renders {
 
 fn failure(refusal: Refusal) -> Failure {
     match refusal.reason {
-        Reason::NotReady | Reason::Panicked => {
-            Failure::Unavailable { message: refusal.problem.to_string(), retry_after: None }
+        Reason::Panicked => Failure::Unavailable { message: refusal.problem.to_string(), retry_after: None },
+        // A template that does not compile is mended by its author, as one that fails is.
+        Reason::Malformed | Reason::Unknown | Reason::Fault | Reason::NotReady => {
+            Failure::Refused(refusal.problem)
         }
-        Reason::Malformed | Reason::Unknown | Reason::Fault => Failure::Refused(refusal.problem),
     }
 }
 
