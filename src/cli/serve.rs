@@ -11,6 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli::{Ended, value, webhook};
 use crate::hook::local::renders::Renders;
 use crate::hook::local::{Polling, Shelf};
+use crate::serve::callers::Tokens;
 use crate::serve::{Service, Settings};
 
 /// Largest request body, unless said otherwise.
@@ -60,17 +61,23 @@ async fn serve(flags: Flags) -> Result<()> {
     let shelf = Shelf::open(&flags.hooks);
     let _fresh = shelf.keep_fresh(if flags.poll { Polling::Always } else { Polling::WhenNeeded });
     let renders = Arc::new(Renders::new(shelf));
-    let service = bind(&flags.listen, flags.max_body_bytes, renders.clone())?;
-    let webhook = flags.webhook.bind(flags.webhook.certificate()?, renders, "")?;
+    let tokens = flags.webhook.tokens()?;
+    let service = bind(&flags.listen, flags.max_body_bytes, tokens.clone(), renders.clone())?;
+    let webhook = flags.webhook.bind(flags.webhook.certificate()?, tokens, renders, "")?;
     let stop = stop_signal()?.shared();
     let (served, reviewed) = tokio::join!(service.run(stop.clone()), webhook::run(webhook, stop));
     reviewed.and(served.context("the service ended"))
 }
 
 /// Listens, and says where.
-pub(super) fn bind(listen: &str, body_bytes: u32, renders: Arc<Renders>) -> Result<Service> {
-    let settings =
-        Settings { listen: listen.to_string(), body_bytes: body_bytes as usize, certificate: None };
+pub(super) fn bind(
+    listen: &str,
+    body_bytes: u32,
+    tokens: Option<Arc<Tokens>>,
+    renders: Arc<Renders>,
+) -> Result<Service> {
+    let (listen, body_bytes) = (listen.to_string(), body_bytes as usize);
+    let settings = Settings { listen, body_bytes, certificate: None, tokens, authorities: None };
     let service = Service::bind(&settings, renders)
         .with_context(|| format!("cannot listen on `{}`", settings.listen))?;
     for address in &service.addresses {

@@ -9,6 +9,7 @@ use clap::Args;
 use crate::cli::serve::BODY_BYTES;
 use crate::cli::value;
 use crate::hook::local::renders::Renders;
+use crate::serve::callers::{Authorities, Tokens};
 use crate::serve::certificate::{Certificate, Files};
 use crate::serve::{Service, Settings};
 
@@ -24,6 +25,13 @@ pub(super) struct Flags {
     /// Its private key, PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// Answer on --webhook-listen only those who show a certificate that these vouch for, PEM; read anew when it changes
+    #[arg(long, value_name = "FILE", requires = "webhook_listen")]
+    client_ca: Option<PathBuf>,
+    /// Answer hook calls only with one of the bearer tokens in this file, one a line; read anew when it changes. The API
+    /// server, which has none, is answered on --webhook-listen all the same
+    #[arg(long, value_name = "FILE", env = "SYNCWRIGHT_TOKEN_FILE")]
+    token_file: Option<PathBuf>,
 }
 
 impl Flags {
@@ -39,10 +47,17 @@ impl Flags {
         Ok(Some(Arc::new(certificate)))
     }
 
+    /// Who may call, where not everybody may.
+    pub(super) fn tokens(&self) -> Result<Option<Arc<Tokens>>> {
+        let tokens = self.token_file.clone().map(|path| Tokens::open(path).map(Arc::new)).transpose();
+        tokens.map_err(|problem| anyhow!("--token-file: {problem}"))
+    }
+
     /// Listens, where asked to, and says where. `otherwise` names the flag that gets a certificate without files.
     pub(super) fn bind(
         &self,
         certificate: Option<Arc<Certificate>>,
+        tokens: Option<Arc<Tokens>>,
         renders: Arc<Renders>,
         otherwise: &str,
     ) -> Result<Option<Service>> {
@@ -50,7 +65,11 @@ impl Flags {
         if certificate.is_none() {
             bail!("--webhook-listen needs a certificate; hint: give --tls-cert and --tls-key{otherwise}");
         }
-        let settings = Settings { listen: listen.clone(), body_bytes: BODY_BYTES as usize, certificate };
+        let authorities =
+            self.client_ca.clone().map(|path| Authorities::open(path).map(Arc::new)).transpose();
+        let authorities = authorities.map_err(|problem| anyhow!("--client-ca: {problem}"))?;
+        let body_bytes = BODY_BYTES as usize;
+        let settings = Settings { listen: listen.clone(), body_bytes, certificate, tokens, authorities };
         let service =
             Service::bind(&settings, renders).with_context(|| format!("cannot listen on `{listen}`"))?;
         for address in &service.addresses {

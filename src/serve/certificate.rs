@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -13,6 +12,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
 use crate::problem::Problem;
+use crate::serve::callers::{Authorities, Stamp, stamp};
 
 /// A certificate's two files, PEM.
 #[derive(Clone, Debug)]
@@ -31,14 +31,11 @@ pub(crate) struct Certificate {
 
 #[derive(Debug, Default)]
 struct Held {
-    stamp: Stamp,
+    stamps: [Stamp; 2],
     key: Option<Arc<CertifiedKey>>,
     /// Why there is none, or none newer.
     trouble: Option<String>,
 }
-
-/// Tells a changed file by its time and size.
-type Stamp = [Option<(SystemTime, u64)>; 2];
 
 /// How the certificate stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,9 +48,9 @@ pub(crate) struct Standing {
 impl Certificate {
     /// Reads the files.
     pub(crate) fn open(files: Files) -> Result<Certificate, Problem> {
-        let stamp = files.stamp();
+        let stamps = files.stamps();
         let key = Some(Arc::new(files.read()?));
-        Ok(Certificate { files: Some(files), held: Mutex::new(Held { stamp, key, trouble: None }) })
+        Ok(Certificate { files: Some(files), held: Mutex::new(Held { stamps, key, trouble: None }) })
     }
 
     /// One that is still to come: until then nobody can connect.
@@ -80,13 +77,16 @@ impl Certificate {
         Standing { until, trouble: self.held().trouble.clone() }
     }
 
-    /// TLS from 1.2 on, with this certificate.
-    pub(super) fn config(self: Arc<Certificate>) -> ServerConfig {
-        ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    /// TLS from 1.2 on, with this certificate, for those for whom the authorities vouch.
+    pub(super) fn config(self: Arc<Certificate>, authorities: Option<Arc<Authorities>>) -> ServerConfig {
+        let versions = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .expect("the provider has TLS 1.2 and 1.3")
-            .with_no_client_auth()
-            .with_cert_resolver(self)
+            .expect("the provider has TLS 1.2 and 1.3");
+        let clients = match authorities {
+            Some(authorities) => versions.with_client_cert_verifier(authorities),
+            None => versions.with_no_client_auth(),
+        };
+        clients.with_cert_resolver(self)
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -97,9 +97,9 @@ impl Certificate {
     fn current(&self) -> Option<Arc<CertifiedKey>> {
         let mut held = self.held();
         if let Some(files) = &self.files {
-            let stamp = files.stamp();
-            if stamp != held.stamp {
-                held.stamp = stamp;
+            let stamps = files.stamps();
+            if stamps != held.stamps {
+                held.stamps = stamps;
                 held.take_up(files);
             }
         }
@@ -135,11 +135,8 @@ impl ResolvesServerCert for Certificate {
 }
 
 impl Files {
-    fn stamp(&self) -> Stamp {
-        [&self.certificate, &self.key].map(|path| {
-            let metadata = fs::metadata(path).ok()?;
-            Some((metadata.modified().ok()?, metadata.len()))
-        })
+    fn stamps(&self) -> [Stamp; 2] {
+        [&self.certificate, &self.key].map(|path| stamp(path))
     }
 
     fn read(&self) -> Result<CertifiedKey, Problem> {

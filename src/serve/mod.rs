@@ -5,6 +5,7 @@
 pub(crate) mod admin;
 mod body;
 mod call;
+pub(crate) mod callers;
 pub(crate) mod certificate;
 mod form;
 mod pages;
@@ -17,11 +18,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::Server;
+use actix_web::middleware::from_fn;
 use actix_web::web::{self, Data};
 use actix_web::{App, HttpServer};
 
 use crate::hook::local::renders::Renders;
 use crate::serve::body::Room;
+use crate::serve::callers::{Authorities, Door, Tokens};
 use crate::serve::certificate::Certificate;
 
 /// Calls under way may take this long to end once the service is told to stop.
@@ -38,6 +41,10 @@ pub(crate) struct Settings {
     pub body_bytes: usize,
     /// Speaks HTTPS, and shows this.
     pub certificate: Option<Arc<Certificate>>,
+    /// Whom it answers; everybody without.
+    pub tokens: Option<Arc<Tokens>>,
+    /// With `certificate`: who vouches for those that it answers.
+    pub authorities: Option<Arc<Authorities>>,
 }
 
 /// A service that has its port and does not answer yet.
@@ -51,8 +58,12 @@ impl Service {
     pub(crate) fn bind(settings: &Settings, renders: Arc<Renders>) -> io::Result<Service> {
         let renders = Data::from(renders);
         let room = Data::new(Room::new(settings.body_bytes));
+        let tokens = settings.tokens.clone();
+        let door = Data::new(Door { tokens, api_server: settings.certificate.is_some() });
         let server = HttpServer::new(move || {
             App::new()
+                .wrap(from_fn(callers::guard))
+                .app_data(door.clone())
                 .app_data(renders.clone())
                 .app_data(room.clone())
                 .service(pages::only("/", web::get().to(pages::index)))
@@ -64,7 +75,10 @@ impl Service {
         });
         let server = server.keep_alive(KEEP_ALIVE).shutdown_timeout(LAST_WORDS).disable_signals();
         let server = match &settings.certificate {
-            Some(certificate) => server.bind_rustls_0_23(&settings.listen, certificate.clone().config())?,
+            Some(certificate) => {
+                let config = certificate.clone().config(settings.authorities.clone());
+                server.bind_rustls_0_23(&settings.listen, config)?
+            }
             None => server.bind(&settings.listen)?,
         };
         let addresses = server.addrs();

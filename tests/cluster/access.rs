@@ -1,13 +1,16 @@
 //! Hooks that are reached with something: certificates, tokens, passwords, in Secrets and ConfigMaps that change.
 
+use std::fs;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use controlplane::wait_until;
 use serde_json::{Value, json};
 
 use crate::support::controller::Controller;
 use crate::support::hook::{Call, Hook, Reply, from_spec};
-use crate::support::lab::{Lab, SILENCE};
+use crate::support::lab::{Lab, SILENCE, SOON, synced};
 use crate::support::objects::{config_map, secret};
 use crate::support::tls::Identity;
 
@@ -287,4 +290,85 @@ fn answer_with_an_etag_is_used_again_when_the_hook_says_so() {
     lab.wait_until("the new answer is kept", || tags("t").last().is_some_and(|tag| tag == "\"one\""));
     lab.wait_synced(&lab.thing("t"));
     assert_eq!(lab.get(&lab.config_map("u"))["data"]["key"], "1");
+}
+
+/// Both ends are ours: the hooks are served by a process of their own, which answers nobody else.
+#[test]
+fn hook_service_of_our_own_asks_for_a_token_and_a_certificate() {
+    let lab = Lab::new("ours");
+    let (service, caller, stranger) =
+        (Identity::of_a_hook(), Identity::of_a_caller(), Identity::of_a_caller());
+    let write = |name: &str, text: &str| fs::write(lab.folder.path().join(name), text).unwrap();
+    fs::create_dir(lab.folder.path().join("served")).unwrap();
+    fs::create_dir(lab.folder.path().join("served/thing")).unwrap();
+    write("served/thing/sync.yaml", "status: {round: {{ parent.spec.round }}}\n");
+    write("tls.crt", &service.certificate);
+    write("tls.key", &service.key());
+    write("callers.crt", &stranger.certificate);
+    write("tokens", "one\n");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_syncwright"));
+    command.args([
+        "serve",
+        "--hooks",
+        "served",
+        "--listen",
+        "127.0.0.1:0",
+        "--webhook-listen",
+        "127.0.0.1:0",
+    ]);
+    command.args([
+        "--tls-cert",
+        "tls.crt",
+        "--tls-key",
+        "tls.key",
+        "--client-ca",
+        "callers.crt",
+        "--token-file",
+        "tokens",
+    ]);
+    let serving = Controller::start_as(command, lab.folder.path(), "serve.log");
+    let port = wait_until(SOON, "it listens", || {
+        let log = serving.log();
+        let line = log.lines().find(|line| line.contains("listening for the API server"));
+        let rest = line.and_then(|line| line.split("127.0.0.1:").nth(1));
+        rest.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>()).ok_or(log)
+    });
+
+    lab.create("v1", "secrets", &token_secret("one"));
+    let mut identity = secret("identity", "");
+    identity["stringData"] =
+        json!({"ca.crt": service.certificate, "tls.crt": caller.certificate, "tls.key": caller.key()});
+    lab.create("v1", "secrets", &identity);
+    let reference = json!({"secretRef": {"name": "identity", "namespace": lab.namespace}});
+    let hook = Hook::from_spec();
+    let definition = lab
+        .definition()
+        .sync(&hook)
+        .with(&format!("{WEBHOOK}/url"), json!(format!("https://localhost:{port}/thing/sync")))
+        .with(&format!("{WEBHOOK}/authorization"), token(&lab))
+        .with(&format!("{WEBHOOK}/caBundle"), reference.clone())
+        .with(&format!("{WEBHOOK}/clientTLS"), reference);
+    let controller = lab.run(&definition);
+    lab.add_thing("t", json!({"round": 1}));
+    let message = lab.wait_refused(&lab.thing("t"), "HookUnavailable");
+    assert!(message.starts_with("sync: "), "{message}");
+    write("callers.crt", &caller.certificate);
+    lab.wait(&lab.thing("t"), "the hook has answered", |thing| thing["status"]["round"] == 1);
+
+    // A token goes, and the service hears of the next one first, so that no call is lost.
+    write("tokens", "one\ntwo\n");
+    lab.merge(&lab.path("v1", "secrets", "auth"), json!({"stringData": {"token": "two"}}));
+    wait_said(&lab, &controller, "hook is reached with what has changed", 1);
+    write("tokens", "two\n");
+    lab.merge(&lab.thing("t"), json!({"spec": {"round": 2}}));
+    let thing = lab.wait(&lab.thing("t"), "the hook has answered", |thing| thing["status"]["round"] == 2);
+    assert!(synced(&thing).is_none(), "{thing}");
+
+    write("tokens", "three\n");
+    lab.merge(&lab.thing("t"), json!({"spec": {"round": 3}}));
+    let message = lab.wait_refused(&lab.thing("t"), "HookRefused");
+    assert!(message.contains("401: this service answers only those who have its token"), "{message}");
+    for log in [controller.log(), serving.log()] {
+        assert!(!log.contains("Bearer t"), "{log}");
+    }
 }

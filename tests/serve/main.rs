@@ -1,5 +1,6 @@
 //! `syncwright serve` from outside: the built program, a folder of hooks, HTTP.
 
+mod callers;
 mod calls;
 mod overload;
 mod pages;

@@ -244,8 +244,9 @@ async fn with_own_hooks(
     let _fresh = shelf.keep_fresh(if flags.poll { Polling::Always } else { Polling::WhenNeeded });
     let changes = Some(shelf.changes());
     let renders = Arc::new(Renders::new(shelf.clone()));
+    let tokens = flags.webhook.tokens()?;
     let service = match &flags.listen {
-        Some(listen) => Some(serve::bind(listen, serve::BODY_BYTES, renders.clone())?),
+        Some(listen) => Some(serve::bind(listen, serve::BODY_BYTES, tokens.clone(), renders.clone())?),
         None => None,
     };
     let (certificate, upkeep) = match flags.webhook.certificate()? {
@@ -255,7 +256,7 @@ async fn with_own_hooks(
             .made(&cluster)?
             .map_or((None, None), |(shown, upkeep)| (Some(shown), Some(upkeep))),
     };
-    let webhook = flags.webhook.bind(certificate.clone(), renders.clone(), ", or --webhook-host")?;
+    let webhook = flags.webhook.bind(certificate.clone(), tokens, renders.clone(), ", or --webhook-host")?;
     // All end at one signal, which is reported once.
     let stop = serve::stop_signal()?.shared();
     let meters = Arc::<Meters>::default();
