@@ -1,6 +1,7 @@
 //! The author's commands as an author meets them: files, a command, what is printed.
 
 mod cases;
+mod charts;
 mod check;
 mod manual;
 mod mistakes;

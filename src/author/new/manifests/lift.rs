@@ -47,6 +47,16 @@ struct Candidate {
     place: (usize, Way),
 }
 
+/// What a person is told who changes a field that children cannot follow.
+const KEPT: &str = "the volumes of a StatefulSet keep the size that they were made with";
+
+impl Candidate {
+    /// Whether Kubernetes lets no object change the value.
+    fn is_kept(&self) -> bool {
+        self.role == Role::StorageSize && self.place.1.iter().any(|step| step == "volumeClaimTemplates")
+    }
+}
+
 impl Lifts {
     pub(super) fn of(manifests: &[Value], naming: &Naming) -> Lifts {
         let mut search = Search { naming, index: 0, owner: String::new(), found: Vec::new() };
@@ -73,7 +83,10 @@ impl Lifts {
             let first = &group[0];
             let of = if of_role[&first.role] > 1 { first.of.as_str() } else { "" };
             let name = free(first.role.field_name(of), &mut taken);
-            let (description, schema) = (first.role.description(of), first.role.schema(&first.value));
+            let (description, mut schema) = (first.role.description(of), first.role.schema(&first.value));
+            if first.is_kept() {
+                schema["x-kubernetes-validations"] = json!([{"rule": "self == oldSelf", "message": KEPT}]);
+            }
             lifts.fields.push(Field { name, description, schema, value: first.value.clone() });
             for candidate in group {
                 lifts.places.insert(candidate.place, lifts.fields.len() - 1);
@@ -152,8 +165,7 @@ impl Role {
     }
 
     fn schema(&self, value: &Value) -> Value {
-        let amount = if holds_fraction(value) { anything() } else { quantity() };
-        let quantities = json!({"type": "object", "additionalProperties": amount});
+        let quantities = json!({"type": "object", "additionalProperties": quantity()});
         match self {
             Role::Image | Role::Host | Role::Schedule => json!({"type": "string", "minLength": 1}),
             Role::Replicas => json!({"type": "integer", "format": "int32", "minimum": 0}),
@@ -170,19 +182,6 @@ impl Role {
 }
 
 const QUANTITY: &str = r"^[0-9]+(\.[0-9]+)?(m|k|[MGTPE]|[KMGTPE]i)?$";
-
-/// `cpu: 0.5` without quotes: Kubernetes reads it, a CRD knows no type that takes it beside `1Gi`.
-fn holds_fraction(value: &Value) -> bool {
-    match value {
-        Value::Number(number) => number.is_f64(),
-        Value::Object(fields) => fields.values().any(holds_fraction),
-        _ => false,
-    }
-}
-
-fn anything() -> Value {
-    json!({"x-kubernetes-preserve-unknown-fields": true})
-}
 
 fn quantity() -> Value {
     json!({

@@ -46,7 +46,7 @@ impl Naming {
             manifests.iter().map(|manifest| name_of(manifest).to_string()).collect();
         let base = release(manifests, &names)
             .or_else(|| common_start(&names))
-            .unwrap_or_else(|| name_of(main(manifests)).to_string());
+            .unwrap_or_else(|| name_of(main(manifests.iter()).expect("there is a manifest")).to_string());
         let namespaces: BTreeSet<&str> =
             manifests.iter().filter_map(|manifest| manifest["metadata"]["namespace"].as_str()).collect();
         let hosts = manifests.iter().filter(|manifest| kind_of(manifest).1 == "Service").map(name_of);
@@ -277,9 +277,10 @@ fn common_start(names: &BTreeSet<String>) -> Option<String> {
 }
 
 /// What the others most likely are there for.
-fn main(manifests: &[Value]) -> &Value {
+/// The one that the others are there for; the first where several could be.
+pub(super) fn main<'m>(manifests: impl Iterator<Item = &'m Value>) -> Option<&'m Value> {
     let order = ["Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Service"];
     let rank =
         |manifest: &&Value| order.iter().position(|kind| *kind == kind_of(manifest).1).unwrap_or(order.len());
-    manifests.iter().min_by_key(rank).expect("there is a manifest")
+    manifests.min_by_key(rank)
 }
