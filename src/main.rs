@@ -10,6 +10,7 @@ mod config;
 mod controller;
 mod hook;
 mod metric;
+mod migrate;
 mod object;
 mod plan;
 mod problem;

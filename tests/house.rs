@@ -9,7 +9,7 @@ const FLOORS: [&[&str]; 5] = [
     &["metric", "object", "problem", "proxy", "schedule"],
     &["config", "schema", "template"],
     &["cluster", "plan", "hook"],
-    &["controller", "serve", "author", "trust", "uninstall"],
+    &["controller", "serve", "author", "trust", "migrate", "uninstall"],
     &["cli"],
 ];
 

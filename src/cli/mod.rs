@@ -10,6 +10,7 @@ mod explain;
 mod log;
 mod look;
 mod manual;
+mod migrate;
 mod new;
 mod out;
 mod paint;
@@ -65,6 +66,7 @@ Examples:
   syncwright new website --group example.com      make an operator to begin with
   syncwright check                                what is wrong with them?
   syncwright uninstall --dry-run                  what has it left in the cluster?
+  syncwright migrate websites.example.com         store all objects in the newest version
 
 Exit codes:
   0  done
@@ -84,6 +86,7 @@ enum Verb {
     Rbac(rbac::Flags),
     Check(check::Flags),
     Uninstall(uninstall::Flags),
+    Migrate(migrate::Flags),
     Diff(diff::Flags),
     Record(record::Flags),
 }
@@ -121,6 +124,7 @@ pub(crate) fn run() -> ExitCode {
         Verb::Rbac(flags) => rbac::run(flags),
         Verb::Check(flags) => check::run(flags),
         Verb::Uninstall(flags) => uninstall::run(flags),
+        Verb::Migrate(flags) => migrate::run(flags),
         Verb::Diff(flags) => diff::run(flags),
         Verb::Record(flags) => record::run(flags),
     };

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use http::{Request, header};
 use kube::client::Body;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Cluster;
 use super::discovery::{self, Unresolved};
@@ -18,6 +18,7 @@ use crate::object::name::Key;
 
 const ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const PAGE: usize = 500;
 /// So often is a write tried that others get in the way of.
 const TRIES: usize = 10;
@@ -176,6 +177,59 @@ impl Cluster {
             .header(header::ACCEPT, ONE)
             .body(Body::from(json!({ "metadata": metadata }).to_string().into_bytes()))?;
         self.send(request).await.map(drop)
+    }
+
+    /// A CRD by its name, whole; `None` where there is none.
+    pub(crate) async fn crd(&self, name: &str) -> Result<Option<Value>, Error> {
+        let request = Request::get(format!("{CRDS}/{name}")).body(Body::empty())?;
+        match request::answer(&self.client, request).await {
+            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+            Err(error) if error.is(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Says in which versions objects of a CRD are stored. A conflict where it is not what was read.
+    pub(crate) async fn put_stored_versions(&self, crd: &Value, versions: &[&str]) -> Result<(), Error> {
+        let metadata = &crd["metadata"];
+        let patch = json!({
+            "metadata": {"resourceVersion": metadata["resourceVersion"], "uid": metadata["uid"]},
+            "status": {"storedVersions": versions},
+        });
+        let name = metadata["name"].as_str().unwrap_or_default();
+        let request = Request::patch(format!("{CRDS}/{name}/status?fieldManager={}", self.managers.objects))
+            .header(header::CONTENT_TYPE, "application/merge-patch+json")
+            .body(Body::from(patch.to_string().into_bytes()))?;
+        self.send(request).await.map(drop)
+    }
+
+    /// Writes an object back as it is. `rehearse`: nothing is stored. `false`: it is gone.
+    pub(crate) async fn rewrite(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        rehearse: bool,
+    ) -> Result<bool, Error> {
+        let path = resource.path(&key.namespace, Some(&key.name));
+        let dry_run = if rehearse { "&dryRun=All" } else { "" };
+        for tries in 1.. {
+            let request = Request::get(&path).body(Body::empty())?;
+            let object = match request::answer(&self.client, request).await {
+                Err(error) if error.is(404) => return Ok(false),
+                object => object?,
+            };
+            let request = Request::put(format!("{path}?fieldManager={}{dry_run}", self.managers.objects))
+                .header(header::CONTENT_TYPE, "application/json")
+                .body(Body::from(object.to_vec()))?;
+            match self.send(request).await {
+                Ok(_) => return Ok(true),
+                Err(error) if error.is(404) => return Ok(false),
+                // Somebody else was quicker.
+                Err(error) if error.is(409) && tries < TRIES => {}
+                Err(error) => return Err(error),
+            }
+        }
+        unreachable!("the tries come to an end")
     }
 
     /// Deletes exactly this object, its dependents in the background. One that is gone counts as deleted.

@@ -21,6 +21,7 @@ mod kinds;
 mod leadership;
 mod logs;
 mod loops;
+mod migrate;
 mod narrow;
 mod observability;
 mod older_crds;
