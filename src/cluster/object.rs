@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::object::labels::LabelSet;
 use crate::object::name::Key;
 
 /// The names under which this process owns fields (server-side apply).
@@ -51,7 +52,7 @@ pub(crate) struct Object {
     pub generation: i64,
     pub deleting: bool,
     pub controller: Option<Controller>,
-    pub labels: BTreeMap<Box<str>, Box<str>>,
+    pub labels: LabelSet,
     pub finalizers: Vec<Box<str>>,
     /// The whole object without `metadata.managedFields`; `None` for an object nobody here has asked for.
     pub body: Option<Box<RawValue>>,
@@ -136,7 +137,7 @@ struct Metadata<'a> {
     deletion_timestamp: Option<&'a RawValue>,
     #[serde(borrow)]
     owner_references: Option<Vec<Owner<'a>>>,
-    labels: Option<BTreeMap<Box<str>, Box<str>>>,
+    labels: Option<LabelSet>,
     finalizers: Option<Vec<Box<str>>>,
     #[serde(borrow)]
     managed_fields: Option<&'a RawValue>,

@@ -7,7 +7,9 @@
 //! An answer holds whatever others wrote just before. Nobody was told of that as a change by others, so the watch
 //! event of it, which comes late, still is one: it is told from the echo of our own write by its version.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::object::{Object, Version};
@@ -29,8 +31,9 @@ pub(crate) enum Event {
 
 #[derive(Default)]
 pub(crate) struct Store {
-    objects: HashMap<Key, Arc<Object>>,
-    by_controller: HashMap<Box<str>, BTreeSet<Key>>,
+    objects: HashSet<Named>,
+    /// In name order.
+    by_controller: HashMap<Box<str>, Vec<Arc<Object>>>,
     without_controller: BTreeMap<String, BTreeSet<Key>>,
     /// Uids that a delete of ours removed before the watch said so, with their namespaces. A uid never comes back.
     removed: HashMap<Box<str>, String>,
@@ -46,6 +49,29 @@ pub(crate) struct Store {
     bytes: usize,
 }
 
+/// An object that is found by its own name, which so is kept once.
+struct Named(Arc<Object>);
+
+impl PartialEq for Named {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key == other.0.key
+    }
+}
+
+impl Eq for Named {}
+
+impl Hash for Named {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.key.hash(state);
+    }
+}
+
+impl Borrow<Key> for Named {
+    fn borrow(&self) -> &Key {
+        &self.0.key
+    }
+}
+
 #[derive(Default)]
 struct Writing {
     writers: usize,
@@ -54,7 +80,7 @@ struct Writing {
 
 impl Store {
     pub(crate) fn get(&self, key: &Key) -> Option<&Arc<Object>> {
-        self.objects.get(key)
+        self.objects.get(key).map(|Named(object)| object)
     }
 
     /// Objects, and bytes of their JSON.
@@ -63,13 +89,12 @@ impl Store {
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Object>> {
-        self.objects.values()
+        self.objects.iter().map(|Named(object)| object)
     }
 
     /// Objects whose controller has this uid, in name order.
     pub(crate) fn controlled_by(&self, uid: &str) -> Vec<Arc<Object>> {
-        let keys = self.by_controller.get(uid).into_iter().flatten();
-        keys.filter_map(|key| self.objects.get(key)).cloned().collect()
+        self.by_controller.get(uid).cloned().unwrap_or_default()
     }
 
     /// Objects without a controller, of one namespace or (empty) of all, in name order.
@@ -80,7 +105,7 @@ impl Store {
         } else {
             of_one.flatten().collect()
         };
-        keys.into_iter().filter_map(|key| self.objects.get(key)).cloned().collect()
+        keys.into_iter().filter_map(|key| self.get(key)).cloned().collect()
     }
 
     /// Takes in what the watch said. `None`: nothing new.
@@ -97,7 +122,7 @@ impl Store {
 
     /// Whether a watch event only tells what the answer to our own write has told already, which it does once.
     pub(crate) fn echoed(&mut self, key: &Key, uid: &str, version: &Version) -> bool {
-        let known = self.objects.get(key);
+        let known = self.get(key);
         let same = known
             .is_some_and(|known| *known.uid == *uid && known.version == *version && known.body.is_some());
         if !same || self.writing.contains_key(key) || !self.is_echo(key, version) {
@@ -141,7 +166,7 @@ impl Store {
 
     /// Remembers that a delete of ours has removed the object at once.
     pub(crate) fn remove_now(&mut self, key: &Key, uid: &str) -> Option<Change> {
-        if self.objects.get(key).is_none_or(|object| &*object.uid != uid) {
+        if self.get(key).is_none_or(|object| &*object.uid != uid) {
             return None;
         }
         self.removed.insert(uid.into(), key.namespace.clone());
@@ -160,22 +185,21 @@ impl Store {
         let outlived = |object: &Object| !went_back && object.version.newer_than(version);
         let vanished =
             |object: &&Arc<Object>| within(&object.key) && !names.contains(&object.key) && !outlived(object);
-        let vanished: Vec<Key> =
-            self.objects.values().filter(vanished).map(|object| object.key.clone()).collect();
+        let vanished: Vec<Key> = self.all().filter(vanished).map(|object| object.key.clone()).collect();
         let unheard = self.unheard(within, went_back, version);
         let mut changes: Vec<Change> = vanished.iter().filter_map(|key| self.remove(key)).collect();
         let take =
             |object: Object| if went_back { self.replace(object) } else { self.watched(Event::Put(object)) };
         changes.extend(list.into_iter().filter_map(take));
         self.removed.retain(|_, at| !namespace.is_empty() && at != namespace);
-        let known = unheard.iter().filter_map(|key| self.objects.get(key));
+        let known = unheard.iter().filter_map(|key| self.get(key));
         changes.extend(known.map(|object| Change { old: None, new: Some(object.clone()) }));
         changes
     }
 
     /// Forgets every object: their kind is gone.
     pub(crate) fn vanished(&mut self) -> Vec<Change> {
-        let keys: Vec<Key> = self.objects.keys().cloned().collect();
+        let keys: Vec<Key> = self.all().map(|object| object.key.clone()).collect();
         keys.iter().filter_map(|key| self.remove(key)).collect()
     }
 
@@ -183,7 +207,7 @@ impl Store {
     fn hear(&mut self, event: Event) -> Option<Change> {
         let Event::Put(object) = &event else { return self.take_in(event) };
         let ours = self.is_echo(&object.key, &object.version);
-        let known = self.objects.get(&object.key);
+        let known = self.get(&object.key);
         let overtaken = known.filter(|known| !ours && known.version.newer_than(&object.version)).cloned();
         let gone = self.removed.contains_key(&object.uid);
         let change = self.take_in(event);
@@ -225,7 +249,7 @@ impl Store {
             Event::Put(object) => self.put(object),
             Event::Gone(object) => {
                 self.removed.remove(&object.uid);
-                let known = self.objects.get(&object.key)?;
+                let known = self.get(&object.key)?;
                 // The version of a deletion is newer than anything known of the deleted object.
                 let superseded = known.uid != object.uid && known.version.newer_than(&object.version);
                 if superseded { None } else { self.remove(&object.key) }
@@ -237,13 +261,12 @@ impl Store {
         if self.removed.contains_key(&object.uid) {
             return None;
         }
-        if let Some(known) = self.objects.get(&object.key)
+        if let Some(known) = self.get(&object.key)
             && !object.version.newer_than(&known.version)
         {
             // The same object, now wanted whole: no change in the cluster.
             if object.version == known.version && known.body.is_none() && object.body.is_some() {
-                self.bytes += length(&object);
-                self.objects.insert(object.key.clone(), Arc::new(object));
+                self.replace(object);
             }
             return None;
         }
@@ -252,7 +275,7 @@ impl Store {
 
     fn replace(&mut self, object: Object) -> Option<Change> {
         let object = Arc::new(object);
-        let old = self.objects.insert(object.key.clone(), object.clone());
+        let old = self.objects.replace(Named(object.clone())).map(|Named(old)| old);
         if let Some(old) = &old {
             self.unindex(old);
         }
@@ -261,28 +284,31 @@ impl Store {
     }
 
     fn remove(&mut self, key: &Key) -> Option<Change> {
-        let old = self.objects.remove(key)?;
+        let Named(old) = self.objects.take(key)?;
         self.echoes.remove(key);
         self.unindex(&old);
         Some(Change { old: Some(old), new: None })
     }
 
-    fn index(&mut self, object: &Object) {
+    fn index(&mut self, object: &Arc<Object>) {
         self.bytes += length(object);
-        let keys = match &object.controller {
-            Some(controller) => self.by_controller.entry(controller.uid.clone()).or_default(),
-            None => self.without_controller.entry(object.key.namespace.clone()).or_default(),
+        let Some(controller) = &object.controller else {
+            let orphans = self.without_controller.entry(object.key.namespace.clone()).or_default();
+            orphans.insert(object.key.clone());
+            return;
         };
-        keys.insert(object.key.clone());
+        let owned = self.by_controller.entry(controller.uid.clone()).or_insert_with(|| Vec::with_capacity(1));
+        let at = owned.partition_point(|known| known.key < object.key);
+        owned.insert(at, object.clone());
     }
 
     fn unindex(&mut self, object: &Object) {
         self.bytes -= length(object);
         match &object.controller {
             Some(controller) => {
-                if let Some(keys) = self.by_controller.get_mut(&controller.uid) {
-                    keys.remove(&object.key);
-                    if keys.is_empty() {
+                if let Some(owned) = self.by_controller.get_mut(&controller.uid) {
+                    owned.retain(|known| known.key != object.key);
+                    if owned.is_empty() {
                         self.by_controller.remove(&controller.uid);
                     }
                 }

@@ -1,11 +1,12 @@
 //! The selectors of a definition's parents, kept while their parents are the same: each orphan is held against all.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Mutex;
 
 use crate::cluster::kind::Kind;
 use crate::cluster::object::{Object, Version};
 use crate::controller::room::own_selector;
+use crate::object::labels::LabelSet;
 use crate::object::name::Key;
 use crate::object::selector::Selector;
 
@@ -36,12 +37,7 @@ impl MadeOf {
 
 impl Selectors {
     /// The parents, of one namespace or (empty) of all, whose selectors pick these labels.
-    pub(super) fn picking(
-        &self,
-        parents: &Kind,
-        namespace: &str,
-        labels: &BTreeMap<Box<str>, Box<str>>,
-    ) -> Vec<Key> {
+    pub(super) fn picking(&self, parents: &Kind, namespace: &str, labels: &LabelSet) -> Vec<Key> {
         let near = |parent: &Object| namespace.is_empty() || parent.key.namespace == namespace;
         // One without a body is not selected.
         let near = parents.select(|parent| parent.body.is_some() && near(parent));
@@ -65,6 +61,8 @@ fn known_of<'k>(known: &'k mut HashMap<Key, Read>, parent: &Object) -> Option<&'
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::cluster::object::Managers;
 
@@ -80,7 +78,7 @@ mod tests {
     fn selector_is_read_anew_when_its_parent_is_another() {
         let mut known = HashMap::new();
         let mut picks = |parent: Object, label: &str| {
-            let labels: BTreeMap<Box<str>, Box<str>> = BTreeMap::from([("app".into(), label.into())]);
+            let labels = BTreeMap::from([("app", label)]);
             known_of(&mut known, &parent).is_some_and(|selector| selector.matches(&labels))
         };
         let (a, b) = (r#""matchLabels":{"app":"a"}"#, r#""matchLabels":{"app":"b"}"#);

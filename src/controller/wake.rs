@@ -12,6 +12,7 @@ use crate::controller::room::CONTROLLER_UID;
 use crate::controller::selectors::Selectors;
 use crate::controller::waiting::Waiting;
 use crate::object::name::{Gvk, Key};
+use crate::object::selector::Labels;
 
 /// Wakes the parent that has changed.
 pub(super) struct ParentListener {
@@ -113,8 +114,8 @@ impl ChildListener {
             return;
         }
         if self.orphans == Orphans::ByUid {
-            let Some(uid) = orphan.labels.get(CONTROLLER_UID) else { return };
-            for parent in parents.all().iter().filter(|parent| parent.uid == *uid) {
+            let Some(uid) = orphan.labels.label(CONTROLLER_UID) else { return };
+            for parent in parents.all().iter().filter(|parent| *parent.uid == *uid) {
                 self.wake(parent.key.clone(), origin);
             }
             return;

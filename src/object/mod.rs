@@ -3,6 +3,7 @@
 //! Pure: no cluster, no clock.
 
 pub(crate) mod condition;
+pub(crate) mod labels;
 pub(crate) mod name;
 pub(crate) mod owner;
 pub(crate) mod quantity;

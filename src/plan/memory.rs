@@ -3,7 +3,7 @@
 //! It is lost when the process ends, and nothing wrong follows: at worst a child that the server stores in another form than
 //! it was sent is applied once more, which changes nothing.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use serde_json::Value;
 
@@ -15,8 +15,8 @@ use crate::plan::steps::Observed;
 /// One parent's memory. It belongs to one set of child rules: with other rules, start another.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// By rule and key.
-    children: Vec<HashMap<Key, Remembered>>,
+    /// By rule and key, in that order: most parents have few.
+    children: Vec<(usize, Key, Remembered)>,
 }
 
 #[derive(Debug, Default)]
@@ -24,7 +24,8 @@ pub(super) struct Remembered {
     settled: Option<Settled>,
     /// What a planned write is to change; 0 for a child that is to be created.
     tried: u64,
-    refused: Option<Refused>,
+    /// Seldom there, so that it takes no room where it is not.
+    refused: Option<Box<Refused>>,
 }
 
 /// A live child that is as the server will have it.
@@ -72,12 +73,12 @@ impl Memory {
     /// `observed` is the live child that was to be changed, if there was one.
     pub(crate) fn refused(&mut self, wanted: &Wanted, observed: Option<&Observed>, message: &str) {
         let remembered = self.entry(wanted);
-        remembered.refused = Some(Refused {
+        remembered.refused = Some(Box::new(Refused {
             wanted: wanted.hash,
             live: observed.map(|observed| (observed.uid.into(), observed.version)),
             tried: remembered.tried,
             message: message.into(),
-        });
+        }));
     }
 
     /// Judges a dry run of applying a wanted child, and remembers what it shows.
@@ -94,37 +95,44 @@ impl Memory {
 
     /// Lets refused writes be tried again.
     pub(crate) fn forget_refusals(&mut self) {
-        self.children
-            .iter_mut()
-            .flat_map(HashMap::values_mut)
-            .for_each(|remembered| remembered.refused = None);
+        self.children.iter_mut().for_each(|(.., remembered)| remembered.refused = None);
     }
 
     /// Drops what is no longer wanted.
     pub(super) fn keep(&mut self, desired: &Desired) {
-        if self.children.iter().map(HashMap::len).sum::<usize>() <= desired.wanted.len() {
+        if self.children.len() <= desired.wanted.len() {
             return;
         }
         let wanted: HashSet<(usize, &Key)> =
             desired.wanted.iter().map(|wanted| (wanted.rule, &wanted.key)).collect();
-        for (rule, children) in self.children.iter_mut().enumerate() {
-            children.retain(|key, _| wanted.contains(&(rule, key)));
-        }
+        self.children.retain(|(rule, key, _)| wanted.contains(&(*rule, key)));
+        self.children.shrink_to_fit();
     }
 
     pub(super) fn of(&mut self, wanted: &Wanted) -> Option<&mut Remembered> {
-        self.children.get_mut(wanted.rule)?.get_mut(&wanted.key)
+        let at = self.find(wanted).ok()?;
+        Some(&mut self.children[at].2)
     }
 
     pub(super) fn peek(&self, wanted: &Wanted) -> Option<&Remembered> {
-        self.children.get(wanted.rule)?.get(&wanted.key)
+        let at = self.find(wanted).ok()?;
+        Some(&self.children[at].2)
     }
 
     fn entry(&mut self, wanted: &Wanted) -> &mut Remembered {
-        if self.children.len() <= wanted.rule {
-            self.children.resize_with(wanted.rule + 1, HashMap::new);
-        }
-        self.children[wanted.rule].entry(wanted.key.clone()).or_default()
+        let at = self.find(wanted).unwrap_or_else(|at| {
+            if self.children.len() == self.children.capacity() {
+                self.children.reserve_exact(1 + self.children.len() / 4);
+            }
+            self.children.insert(at, (wanted.rule, wanted.key.clone(), Remembered::default()));
+            at
+        });
+        &mut self.children[at].2
+    }
+
+    /// Where it is, or belongs.
+    fn find(&self, wanted: &Wanted) -> Result<usize, usize> {
+        self.children.binary_search_by(|(rule, key, _)| (*rule, key).cmp(&(wanted.rule, &wanted.key)))
     }
 
     /// Notes that a live child was found to be as wanted.

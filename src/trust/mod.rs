@@ -30,7 +30,7 @@ use crate::cluster::kind::{self, Origin, Resource, Use};
 use crate::cluster::object::Object;
 use crate::cluster::write::Writer;
 use crate::object::name::Key;
-use crate::object::selector::Selector;
+use crate::object::selector::{Labels, Selector};
 
 /// By this label a Secret is ours, and nobody else's.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "syncwright");
@@ -190,7 +190,7 @@ impl Keeper<'_> {
 /// What a Secret of ours keeps. An error where it is not ours.
 fn kept_in(secret: &Object) -> Result<Kept, String> {
     let (label, value) = MANAGED_BY;
-    if secret.labels.get(label).map(AsRef::as_ref) != Some(value) {
+    if secret.labels.label(label) != Some(value) {
         return Err(format!(
             "it has no label `{label}: {value}`; hint: delete it, or name another with --webhook-secret"
         ));
