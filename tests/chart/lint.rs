@@ -118,3 +118,28 @@ fn chart_is_small() {
     let size = std::fs::metadata(&package).expect("the package is there").len();
     assert!(size < 100_000, "{size} bytes");
 }
+
+#[test]
+fn certificate_of_cert_manager_is_mounted_and_asked_for() {
+    let values = [
+        "webhooks.enabled=true",
+        "webhooks.certManager.enabled=true",
+        "webhooks.certManager.issuerRef.name=own",
+    ];
+    let set: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
+    let rendered = objects(&Helm::new().template(&set));
+    let certificate = find(&rendered, "Certificate", "sw-webhook");
+    assert_eq!(certificate["spec"]["dnsNames"], serde_json::json!(["sw-webhook.ops.svc"]));
+    assert_eq!(certificate["spec"]["issuerRef"]["name"], "own");
+    let pod = &find(&rendered, "Deployment", "sw")["spec"]["template"]["spec"];
+    assert_eq!(pod["volumes"][1]["secret"]["secretName"], certificate["spec"]["secretName"]);
+    let folder = pod["containers"][0]["volumeMounts"][1]["mountPath"].as_str().unwrap();
+    let arguments = pod["containers"][0]["args"].to_string();
+    for flag in [format!("--tls-cert={folder}/tls.crt"), format!("--tls-key={folder}/tls.key")] {
+        assert!(arguments.contains(&flag), "{arguments}");
+    }
+    assert!(!arguments.contains("--webhook-host"), "{arguments}");
+    let webhooks = find(&rendered, "ValidatingWebhookConfiguration", "ops-sw");
+    assert_eq!(webhooks["metadata"]["annotations"]["cert-manager.io/inject-ca-from"], "ops/sw-webhook");
+    assert!(rendered.iter().all(|object| object["kind"] != "Secret"), "it is cert-manager's");
+}

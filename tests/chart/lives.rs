@@ -20,12 +20,14 @@ const MYSQL: &str = "/apis/database.example.com/v1/namespaces/shop/mysqls/orders
 const POSTGRESQL: &str = "/apis/db.example.com/v1alpha1/namespaces/shop/postgresqlclusters/accounts";
 const SCHEDULE: &str = "/apis/ops.io/v1alpha1/namespaces/shop/backupschedules/orders";
 const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mysqls.database.example.com";
+const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/ops-sw";
+const CERTIFICATE: &str = "/api/v1/namespaces/ops/secrets/sw-webhook";
 const SERVICE: &str = "/api/v1/namespaces/shop/services/orders-db";
 
 struct Release {
     plane: ControlPlane,
     helm: Helm,
-    ports: [u16; 2],
+    ports: [u16; 3],
 }
 
 impl Release {
@@ -35,8 +37,8 @@ impl Release {
         let restricted = json!({"pod-security.kubernetes.io/enforce": "restricted"});
         plane.create(namespaces, &json!({"metadata": {"name": "ops", "labels": restricted}}));
         plane.create(namespaces, &json!({"metadata": {"name": "shop"}}));
-        // Both are held at once, so that they differ.
-        let held = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+        // All are held at once, so that they differ.
+        let held = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
         let ports = held.each_ref().map(|port| port.local_addr().expect("it is bound").port());
         Release { plane, helm: Helm::new(), ports }
     }
@@ -49,8 +51,10 @@ impl Release {
 
     #[track_caller]
     fn put(&self, verb: &str, chart: &str) {
-        let [metrics, probes] = self.ports;
-        let ports = format!("metrics.port={metrics},probes.port={probes}");
+        let [metrics, probes, webhooks] = self.ports;
+        // No container runs behind the Service, so that the API server asks it in vain.
+        let webhooks = format!("webhooks.enabled=true,webhooks.port={webhooks},webhooks.timeoutSeconds=1");
+        let ports = format!("metrics.port={metrics},probes.port={probes},{webhooks}");
         done(&self.helm(&[verb, "sw", chart, "--wait", "--timeout=2m", "--set", &ports]).output().unwrap());
     }
 
@@ -143,6 +147,11 @@ fn release_is_installed_upgraded_rolled_back_and_leaves_nothing() {
         release.wait(DEPLOYMENT, "2 pods are ready", |found| found["status"]["readyReplicas"] == 2);
     let mounted = Mounted::of(plane, "ops", DEPLOYMENT);
     let controller = mounted.start();
+    let trusted = |object: &Value| {
+        let bundle = &object["webhooks"][0]["clientConfig"]["caBundle"];
+        bundle.is_string() && *bundle == plane.get(CERTIFICATE).unwrap_or_default()["data"]["ca.crt"]
+    };
+    release.wait(WEBHOOKS, "the certificate is trusted", trusted);
     release.apply_examples();
     let more = |service: &Value| service["metadata"]["annotations"]["more"] == "1";
     assert!(!more(&release.wait(SERVICE, "it is there", |_| true)));
@@ -150,6 +159,7 @@ fn release_is_installed_upgraded_rolled_back_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     release.put("upgrade", &changed_chart(folder.path()));
     release.wait(CRD, "the CRD is upgraded", has_more_column);
+    release.wait(WEBHOOKS, "the certificate is still trusted", trusted);
     mounted.update();
     release.wait(SERVICE, "the changed template is used", more);
 
@@ -164,6 +174,7 @@ fn release_is_installed_upgraded_rolled_back_and_leaves_nothing() {
     uninstall(&release, controller);
     assert_eq!(release.left(), [""; 0]);
     assert_eq!(plane.get(LEASE), None);
+    assert_eq!(plane.get(CERTIFICATE), None);
     assert!(plane.get(CRD).is_some(), "a CRD that goes takes its objects along");
     for path in [MYSQL, POSTGRESQL, SCHEDULE] {
         plane.delete(path);

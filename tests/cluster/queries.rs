@@ -105,7 +105,10 @@ fn everything(lab: &Lab, run: impl FnOnce(&Scrape)) {
     let local = lab.decorator(lab.things()).named("local").with("/spec/hooks/sync", own);
     lab.write_definitions(&[&remote, &local]);
     let namespace = format!("--leader-elect-namespace={}", lab.namespace);
-    let flags: Vec<&str> = ["--leader-elect", &namespace].into_iter().chain(ANY_PORTS).collect();
+    let secret = format!("{}/hooks", lab.namespace);
+    let webhooks =
+        ["--webhook-listen", "127.0.0.1:0", "--webhook-host", "localhost", "--webhook-secret", &secret];
+    let flags = [&["--leader-elect", &namespace], &webhooks[..], &ANY_PORTS].concat();
     let controller = lab.start(&flags);
     lab.add_thing("a", json!({"status": {"seen": true}}));
     lab.wait(&lab.thing("a"), "it is labelled", |thing| !thing["metadata"]["labels"]["seen"].is_null());
@@ -115,9 +118,10 @@ fn everything(lab: &Lab, run: impl FnOnce(&Scrape)) {
     fs::write(folder.join("sync.yaml"), "labels: {{ broken\n").unwrap();
     let pages = Pages::of(&controller);
     pages.counts("syncwright_hook_rejected{hook=\"shelf\"}", 1.0);
-    let scrape = wait_until(SOON, "the finalize call is counted", || {
+    let scrape = wait_until(SOON, "the finalize call is counted, and there is a certificate", || {
         let scrape = pages.scrape();
-        let counted = scrape.sum("metacontroller_finalize_requests_total", &[]) >= 1.0;
+        let shown = scrape.get("syncwright_webhook_certificate_expiry_timestamp_seconds").is_some();
+        let counted = shown && scrape.sum("metacontroller_finalize_requests_total", &[]) >= 1.0;
         if counted { Ok(scrape) } else { Err(format!("{scrape:#?}")) }
     });
     run(&scrape);
