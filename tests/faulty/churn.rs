@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use controlplane::wait_until;
 use serde_json::{Value, json};
 
-use crate::controller::Controller;
+use crate::metrics::{metrics, sum};
 use crate::stage::{MAPS, Stage, THINGS};
 
 const EVENTS: (&str, &str, &str, bool) = ("v1", "Event", "events", false);
@@ -95,24 +95,7 @@ fn cycle(stage: &Stage, batch: usize) {
     stage.server.forget_but(20 * BATCH);
 }
 
-fn metrics(controller: &Controller) -> String {
-    let log = controller.log();
-    let line = log.lines().find(|line| line.contains("serving metrics")).expect("it says where they are");
-    let port = line.split("127.0.0.1:").nth(1).expect("on loopback");
-    let port: String = port.chars().take_while(char::is_ascii_digit).collect();
-    let page = reqwest::blocking::get(format!("http://127.0.0.1:{port}/metrics"));
-    page.and_then(|page| page.text()).expect("the page is there")
-}
-
-fn sum(page: &str, name: &str) -> f64 {
-    let of = |line: &str| {
-        let (sample, value) = line.rsplit_once(' ')?;
-        (sample.split('{').next() == Some(name)).then(|| value.parse::<f64>().ok())?
-    };
-    page.lines().filter_map(of).sum()
-}
-
-// B108, B128
+// B128
 #[test]
 fn nothing_is_kept_of_parents_that_have_gone() {
     let cycles: usize =

@@ -10,6 +10,7 @@ mod controller;
 mod dice;
 mod hook;
 mod http;
+mod metrics;
 #[path = "../protocol/mod.rs"]
 mod protocol;
 mod stage;
@@ -24,6 +25,7 @@ mod leadership;
 mod limits;
 mod restarts;
 mod rollouts;
+mod strangers;
 mod visits;
 mod watches;
 mod writes;
