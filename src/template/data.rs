@@ -246,6 +246,9 @@ fn field_hint(container: &Data, key: &Key) -> String {
         (_, Key::Field(name) | Key::Item(name)) if nearest(name, known.iter().copied()).is_some() => {
             format!("did you mean `{}`?", nearest(name, known.iter().copied()).unwrap_or_default())
         }
+        (Json::Object(fields), Key::Field(name)) if holder(fields, name).is_some() => {
+            format!("did you mean `{}.{name}`?", holder(fields, name).unwrap_or_default())
+        }
         _ if known.is_empty() => {
             format!("`{}` is empty; where that may be, write `| default(…)`", container.shown())
         }
@@ -255,6 +258,11 @@ fn field_hint(container: &Data, key: &Key) -> String {
             format!("it has {}; where one may be missing, write `| default(…)`", keys.join(", "))
         }
     }
+}
+
+/// The field that has a field of that name.
+fn holder<'f>(fields: &'f serde_json::Map<String, Json>, name: &str) -> Option<&'f str> {
+    fields.iter().find(|(_, inner)| inner.get(name).is_some()).map(|(field, _)| field.as_str())
 }
 
 pub(in crate::template) fn count(number: usize, thing: &str) -> String {

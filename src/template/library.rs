@@ -19,7 +19,7 @@ use crate::template::registry::Registry;
 use crate::template::render::{Budget, Context};
 use crate::template::source::{Kind, Source, Use};
 use crate::template::yaml::{self, Limits, Origin, Places};
-use crate::template::{CONTEXT_NAMES, functions, jinja, operator, report, syntax};
+use crate::template::{CONTEXT_NAMES, functions, habits, inclusion, jinja, operator, report, syntax};
 
 /// All templates of one revision, compiled; renders run in parallel on it.
 pub(crate) struct Library {
@@ -48,11 +48,12 @@ impl Library {
     /// The same, for a library that may note which branches are taken.
     pub(crate) fn compile_watched(
         label: &str,
-        sources: BTreeMap<String, String>,
+        mut sources: BTreeMap<String, String>,
         watching: Watching,
     ) -> Result<Library, Vec<Problem>> {
         let budget = Budget::default();
         let revision = digest(&sources);
+        inclusion::end_lines(&mut sources);
         let mut registry = registry(&budget, sources.keys().cloned().collect());
         let mut files = Files { label: label.to_string(), sources: BTreeMap::new(), budget };
         let mut problems = Vec::new();
@@ -68,6 +69,7 @@ impl Library {
             }
         }
         problems.extend(files.unknown_names(&registry));
+        problems.extend(inclusion::misplaced(&files));
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -231,6 +233,16 @@ impl Files {
         self.sources.keys().map(String::as_str)
     }
 
+    pub(in crate::template) fn all(&self) -> impl Iterator<Item = (&str, &Source)> {
+        self.sources.iter().map(|(name, source)| (name.as_str(), source))
+    }
+
+    /// The file that `file` means by a name.
+    pub(in crate::template) fn included(&self, file: &str, name: &str) -> Option<&Source> {
+        let names = self.names().map(String::from).collect();
+        self.sources.get(beside(name, file, &names).as_ref())
+    }
+
     pub(in crate::template) fn find(&self, name: &str) -> Option<(&str, &Source)> {
         self.sources.get_key_value(name).map(|(name, source)| (name.as_str(), source))
     }
@@ -253,7 +265,7 @@ impl Files {
         for (file, source) in &self.sources {
             for used in &source.uses {
                 let Some(fault) = self.unknown(file, used, registry, &assigned) else { continue };
-                let fault = syntax::with_hint_of_signs(fault, &source.text, used.range.start);
+                let fault = habits::of_unknown(fault, &source.text, used.range.start);
                 problems.push(report::at(self, file, source, used.range.clone(), fault.into_problem()));
             }
         }
@@ -277,8 +289,10 @@ impl Files {
             Kind::Test => unknown("test", name, registry.tests.iter().copied()),
             Kind::Variable if IMPLICIT.contains(&name) => None,
             Kind::Function if IMPLICIT.contains(&name) => None,
-            Kind::Variable => unknown("name", name, variables().chain(functions())),
-            Kind::Function => unknown("function", name, functions().chain(variables())),
+            Kind::Variable => unknown("name", name, variables().chain(functions()))
+                .map(|fault| habits::of_name(name, fault)),
+            Kind::Function => unknown("function", name, functions().chain(variables()))
+                .map(|fault| habits::of_name(name, jinja::elsewhere(name, fault))),
             Kind::File
                 if self
                     .sources

@@ -15,6 +15,8 @@ mod document;
 mod family;
 mod fault;
 mod functions;
+mod habits;
+mod inclusion;
 mod inputs;
 mod jinja;
 mod library;

@@ -204,6 +204,8 @@ fn undefined(detail: &str, text: &str) -> Fault {
         _ if text.contains(" if ") && !text.contains(" else ") => {
             Fault::new(format!("`{text}` has no value here")).hint("add `else` to say what it is otherwise")
         }
+        "request" => Fault::new("`request` is not given to this call")
+            .hint("what a request holds has names of its own: `parent`, `children`, `related`"),
         name if CONTEXT_NAMES.contains(&name) => Fault::new(format!("`{name}` is not given to this call")),
         name if is_name(name) => Fault::new(format!("`{name}` has no value here")).hint(SAY_OTHERWISE),
         path => Fault::new(format!("`{path}` is absent")).hint(SAY_OTHERWISE),

@@ -6,6 +6,7 @@ use minijinja::Error;
 
 use crate::problem::{floor, nearest};
 use crate::template::fault::Fault;
+use crate::template::habits;
 use crate::template::source::within;
 
 /// The fault of an error of the engine's parser, and the range of the text that it is about.
@@ -26,36 +27,13 @@ pub(in crate::template) fn explain(text: &str, error: &Error) -> (Fault, Range<u
     if let Some(open) = open {
         return (open.fault(), open.range);
     }
-    (with_hint_of_habits(fault(detail, &text[range.clone()]), text, &range), range)
-}
-
-/// What other languages write there, and what Jinja writes instead.
-const HABITS: &[(&str, &str)] = &[
-    ("&&", "Jinja writes `and`"),
-    ("||", "Jinja writes `or`"),
-    ("! ", "Jinja writes `not`"),
-    ("?", "Jinja writes `a if condition else b`"),
-    (".", "a name stands before the first dot, such as `parent.spec`"),
-    ("$", "names have no `$`; `{% set name = … %}` gives one a value"),
-    (":=", "Jinja writes `{% set name = … %}`"),
-];
-
-/// Says how Jinja writes what stands at `range`, where that is known.
-fn with_hint_of_habits(fault: Fault, text: &str, range: &Range<usize>) -> Fault {
-    if fault.message.starts_with("`if` ends nothing") {
-        return fault.hint("Jinja writes `elif`");
+    let fault = habits::of_sign(fault(detail, &text[range.clone()]), text, &range);
+    if fault.message.contains("nothing that is open")
+        && let Some(open) = habits::block_in_braces(text, range.start)
+    {
+        return (Fault::new("this is a tag in the braces of a value").hint(habits::TAGS_OF_JINJA), open);
     }
-    let (before, at) = text.split_at(range.start);
-    if before.rfind("{{").is_some_and(|open| begins_a_block(text, open + 2)) {
-        return Fault { hint: None, ..fault }.hint(TAGS_OF_JINJA);
-    }
-    if at.starts_with('}') && before.rfind("{{{").is_some_and(|open| !before[open..].contains('}')) {
-        return fault.hint("put a space between `{` and `{{`");
-    }
-    let habit = HABITS.iter().find(|(theirs, _)| at.starts_with(theirs));
-    let Some((theirs, ours)) = habit else { return fault };
-    let fault = Fault { hint: None, ..fault };
-    fault.found(format!("`{theirs}`")).hint(*ours)
+    (fault, range)
 }
 
 /// The text of a line, for errors that know no more.
@@ -282,31 +260,5 @@ fn token(name: &str, text: &str) -> String {
         "identifier" => "a name".into(),
         "expression" | "statement" => format!("an {name}").replace("an statement", "a tag"),
         other => format!("`{other}`"),
-    }
-}
-
-const TAGS_OF_JINJA: &str =
-    "Jinja writes tags as `{% if … %}` and `{% endif %}`, `{% for … %}` and `{% endfor %}`";
-
-/// `{{ if … }}`, as Go's templates write tags. `at` is behind the braces.
-fn begins_a_block(text: &str, at: usize) -> bool {
-    let (before, expression) = text.split_at(floor(text, at));
-    let opens = before.trim_end_matches([' ', '-']).ends_with("{{");
-    let expression = expression.trim_start_matches([' ', '-']);
-    let word = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
-    let called = expression[word.len()..].trim_start().starts_with('(');
-    opens && !called && ["if", "else", "end", "range", "with", "for", "endif", "endfor"].contains(&word)
-}
-
-/// `labels.app-name` reads as a subtraction: says so where an unknown name stands right behind a sign.
-pub(in crate::template) fn with_hint_of_signs(fault: Fault, text: &str, name: usize) -> Fault {
-    match text[..floor(text, name)].chars().next_back() {
-        Some('{' | '-' | ' ') if begins_a_block(text, name) => {
-            Fault { hint: None, ..fault }.hint(TAGS_OF_JINJA)
-        }
-        Some('-' | '/') if fault.hint.is_none() => {
-            fault.hint("a key with `-` or `/` in it is written in brackets: `labels[\"app-name\"]`")
-        }
-        _ => fault,
     }
 }

@@ -19,6 +19,7 @@ impl Check {
         for child in &answer.children {
             self.child(request, child);
         }
+        self.services_without_pods(request, answer);
     }
 
     fn child(&mut self, request: &Request, child: &DesiredChild) {

@@ -280,11 +280,15 @@ impl Check {
 
 fn undeclared<'a>(definition: &Definition, gvk: &Gvk, declared: impl Iterator<Item = &'a Gvk>) -> Problem {
     let list = list_field(definition.spec.role);
-    let mut declared = declared;
+    let declared: Vec<&Gvk> = declared.collect();
     let problem = Problem::new(format!("`{}` does not declare `{gvk}`", definition.name));
-    match declared.find(|known| known.group_kind() == gvk.group_kind()) {
+    let in_words = |known: &&&Gvk| known.kind.eq_ignore_ascii_case(&gvk.kind) && known.group == gvk.group;
+    match declared.iter().find(|known| known.group_kind() == gvk.group_kind()) {
         Some(known) => problem.expected(format!("`{}`", known.api_version())),
-        None => problem.hint(format!("add it to `{list}` of the definition")),
+        None => match declared.iter().find(in_words) {
+            Some(known) => problem.hint(format!("did you mean `{}`?", known.kind)),
+            None => problem.hint(format!("add it to `{list}` of the definition")),
+        },
     }
 }
 

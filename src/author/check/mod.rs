@@ -16,6 +16,7 @@ pub(in crate::author) mod names;
 mod ownership;
 mod pods;
 pub(in crate::author) mod requests;
+mod selected;
 mod services;
 mod sources;
 mod status;

@@ -7,6 +7,7 @@ use granit_parser::{ErrorKind, ScanError};
 use super::Limits;
 use crate::problem::floor;
 use crate::template::fault::Fault;
+use crate::template::placeholder::OPEN;
 
 /// A fault and where it is in the text that was read. Boxed where it is returned: it is large and rare.
 #[derive(Debug)]
@@ -33,12 +34,30 @@ impl Trouble {
         let offset = floor(text, skipped + error.marker().byte_offset().unwrap_or(0));
         let sight = Sight::of(text, offset);
         let fault = explain(error.kind(), &sight, limits);
+        if let Some(range) = open_quote(error.kind(), text, offset) {
+            let fault = Fault::new("a quoted text goes on over the end of its line")
+                .expected("its closing quote")
+                .hint("the next quote is taken for it, which is in another line");
+            return Trouble::new(fault, range);
+        }
         let start = match error.kind() {
             ErrorKind::UnclosedQuotedScalar | ErrorKind::UnexpectedEof => offset,
             _ => sight.visible,
         };
         Trouble::new(fault, start..start + 1)
     }
+}
+
+/// The quote of a text that ends in another line than it begins, and has more text behind it: its own end was forgotten.
+fn open_quote(kind: &ErrorKind, text: &str, offset: usize) -> Option<Range<usize>> {
+    let quote = match kind {
+        ErrorKind::InvalidTrailingDoubleQuotedScalar => '"',
+        ErrorKind::InvalidTrailingSingleQuotedScalar => '\'',
+        _ => return None,
+    };
+    let close = text[..offset].rfind(quote)?;
+    let open = text[..close].rfind(quote)?;
+    text[open..close].contains('\n').then_some(open..open + 1)
 }
 
 /// The text around an offset.
@@ -75,9 +94,18 @@ impl<'t> Sight<'t> {
         let above = self.above.trim();
         let (key, value) = above.split_once(':')?;
         let is_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        let forgotten =
-            !key.is_empty() && key.chars().all(is_key) && value.starts_with(|c: char| c.is_alphanumeric());
-        forgotten.then_some(above)
+        // A value that an expression puts in begins with a placeholder here, and is shown to nobody.
+        let is_value = |c: char| c.is_alphanumeric() || c == OPEN;
+        let forgotten = !key.is_empty() && key.chars().all(is_key) && value.starts_with(is_value);
+        let shown = if value.contains(OPEN) { &above[..key.len() + 1] } else { above };
+        forgotten.then_some(shown)
+    }
+
+    /// Whether the line is a key and its value, with nothing between them but the colon.
+    fn lacks_a_space(&self) -> bool {
+        let is_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let key = self.after.split_once(':').filter(|(key, _)| !key.is_empty() && key.chars().all(is_key));
+        key.is_some_and(|(_, value)| !value.is_empty() && !value.starts_with([' ', ':']))
     }
 
     fn starts_a_line(&self) -> bool {
@@ -162,6 +190,9 @@ fn explain(kind: &ErrorKind, sight: &Sight, limits: &Limits) -> Fault {
         | Kind::InvalidBlockEntryWhitespace => Fault::new("a list item is not expected here")
             .hint("begin the list on a line of its own, or quote the `-`"),
         Kind::MappingKeyNotAllowed => Fault::new("`?` is not expected here").hint(QUOTE),
+        Kind::SimpleKeyExpected | Kind::InvalidSimpleKey if sight.lacks_a_space() => {
+            Fault::new("this line is neither a key nor part of a value").hint("put a space behind the `:`")
+        }
         Kind::SimpleKeyExpected | Kind::InvalidSimpleKey => {
             Fault::new("this line is neither a key nor part of a value")
                 .hint("is a `:` missing, or some indentation?")
