@@ -1,8 +1,9 @@
 //! What the expressions of a file are computed from, read off its text: for a person who asks where a field comes from.
 //!
-//! Names that the file sets are followed back to what they were set to. What a macro is given, and what another file sets, is
-//! not followed.
+//! Names that the file sets are followed back to what they were set to, and a macro's arguments to what its file's calls give
+//! it. What another file sets or gives is not followed.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -41,9 +42,13 @@ enum Set {
 impl Inputs {
     /// Reads a file that compiles.
     pub(in crate::template) fn of(name: &str, text: &str) -> Inputs {
-        let mut reading = Reading { text, inputs: Inputs::default() };
+        let mut reading =
+            Reading { text, inputs: Inputs::default(), macros: BTreeMap::new(), given: RefCell::default() };
         if let Ok(tree) = parse(text, name, syntax()) {
             reading.statement(&tree);
+        }
+        for (argument, set) in reading.given.take() {
+            reading.inputs.set.entry(argument).or_default().push(set);
         }
         reading.inputs
     }
@@ -95,6 +100,10 @@ impl Inputs {
 struct Reading<'t> {
     text: &'t str,
     inputs: Inputs,
+    /// The arguments of each macro that was declared so far.
+    macros: BTreeMap<String, Vec<String>>,
+    /// What calls of macros give their arguments.
+    given: RefCell<Vec<(String, Set)>>,
 }
 
 impl Reading<'_> {
@@ -144,15 +153,41 @@ impl Reading<'_> {
     }
 
     fn declaration(&mut self, declared: &Macro) {
+        let arguments: Vec<String> = declared.args.iter().filter_map(name).map(str::to_string).collect();
+        // Defaults belong to the last ones.
+        let defaults = declared.args.iter().rev().zip(declared.defaults.iter().rev());
+        defaults.for_each(|(argument, default)| self.set(argument, default));
+        self.macros.insert(declared.name.to_string(), arguments);
         self.statements(&declared.body);
     }
 
     fn set(&mut self, target: &Expr, value: &Expr) {
-        let set = match self.look_up(value) {
+        let set = self.value(value);
+        self.note(target, set);
+    }
+
+    fn value(&self, value: &Expr) -> Set {
+        match self.look_up(value) {
             Some(look_up) => Set::To(look_up),
             None => Set::Of(self.look_ups(value)),
-        };
-        self.note(target, set);
+        }
+    }
+
+    /// Notes what a call gives a macro of this file. A name that is given to itself is what it was outside.
+    fn give(&self, called: &str, arguments: &[CallArg]) {
+        let Some(names) = self.macros.get(called) else { return };
+        for (index, argument) in arguments.iter().enumerate() {
+            let (name, value) = match argument {
+                CallArg::Pos(value) => (names.get(index).map(String::as_str), value),
+                CallArg::Kwarg(name, value) => (Some(*name), value),
+                CallArg::PosSplat(_) | CallArg::KwargSplat(_) => continue,
+            };
+            let Some(name) = name else { continue };
+            let set = self.value(value);
+            if !matches!(&set, Set::To(look_up) if look_up.name == name) {
+                self.given.borrow_mut().push((name.to_string(), set));
+            }
+        }
     }
 
     /// A loop sets its names to what the items are.
@@ -254,8 +289,9 @@ impl Reading<'_> {
     }
 
     fn find_call(&self, call: &Call, found: &mut Vec<LookUp>) {
-        if !matches!(call.expr, Expr::Var(_)) {
-            self.find(&call.expr, found);
+        match &call.expr {
+            Expr::Var(called) => self.give(called.id, &call.args),
+            other => self.find(other, found),
         }
         self.find_arguments(&call.args, found);
     }
@@ -354,6 +390,16 @@ mod tests {
             "{% for k, v in parent.spec.config | dictsort %}{{ v }}{% endfor %}",
             "v",
             &["parent.spec.config"],
+        );
+        check(
+            "{% macro port(number, name='http') %}{{ number }}{{ name }}{% endmacro %}{{ port(parent.spec.port) }}",
+            "number",
+            &["parent.spec.port"],
+        );
+        check(
+            "{% set app = parent.metadata.name %}{% macro label(of) %}{{ of ~ '-x' }}{% endmacro %}{{ label(of=app) }}",
+            "of ~ '-x'",
+            &["parent.metadata.name"],
         );
         check("{% set n = namespace(x='') %}{% set n.x = n.x ~ parent.a %}{{ n.x }}", "n.x", &["parent.a"]);
     }
