@@ -176,3 +176,109 @@ fn comparison_with_metacontroller_names_tests_that_exist() {
     assert!(wrong.is_empty(), "no such test: {wrong:#?}");
     assert!(rows > 50, "the tables are read: {rows} rows");
 }
+
+/// Licences under which the crates in the binary may be.
+const LICENCES: [&str; 11] = [
+    "MIT",
+    "Apache-2.0",
+    "Unicode-3.0",
+    "ISC",
+    "Zlib",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "0BSD",
+    "Unlicense",
+    "CC0-1.0",
+];
+
+/// Crates that are there in several versions, and who asks for the older one. It goes when they move on.
+const TWICE: [(&str, &str); 9] = [
+    ("base64", "k8s-openapi: 0.22"),
+    ("getrandom", "ring: 0.2"),
+    ("hashbrown", "kube-runtime: 0.16"),
+    ("http", "actix-web: 0.2"),
+    ("rand", "rust_decimal names two of its features' versions: 0.8"),
+    ("rand_chacha", "rand 0.8: 0.3"),
+    ("rand_core", "rand 0.8: 0.6"),
+    ("syn", "macros of asn1-rs, derive_more and tracing: 2"),
+    ("synstructure", "macros of asn1-rs: 0.13"),
+];
+
+/// The crates that are built into the binary on Linux.
+fn crates() -> Vec<serde_json::Value> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let output = std::process::Command::new(cargo)
+        .args([
+            "metadata",
+            "--format-version=1",
+            "--locked",
+            "--offline",
+            "--filter-platform=x86_64-unknown-linux-gnu",
+        ])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs the tests");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("a list");
+    let nodes = metadata["resolve"]["nodes"].as_array().expect("a list");
+    let root = packages.iter().find(|package| package["name"] == "syncwright").expect("it is this one")["id"]
+        .clone();
+    let (mut found, mut next) = (vec![root.clone()], vec![root]);
+    while let Some(id) = next.pop() {
+        let node = nodes.iter().find(|node| node["id"] == id).expect("it is resolved");
+        for dependency in node["deps"].as_array().expect("a list") {
+            let kinds = dependency["dep_kinds"].as_array().expect("a list");
+            let is_built_in = kinds.iter().any(|kind| kind["kind"].is_null());
+            if is_built_in && !found.contains(&dependency["pkg"]) {
+                found.push(dependency["pkg"].clone());
+                next.push(dependency["pkg"].clone());
+            }
+        }
+    }
+    packages.iter().filter(|package| found.contains(&package["id"])).cloned().collect()
+}
+
+/// Whether a licence expression allows what we do under one of ours: each term that is joined by AND must.
+fn is_allowed(expression: &str) -> bool {
+    let plain = expression.replace(['(', ')'], " ").replace('/', " OR ");
+    plain
+        .split(" AND ")
+        .all(|term| term.split(" OR ").map(str::trim).any(|licence| LICENCES.contains(&licence)))
+}
+
+#[test]
+fn crates_in_the_binary_have_licences_that_we_know_and_one_version() {
+    let crates = crates();
+    assert!(crates.len() > 100, "{}", crates.len());
+    let text =
+        |package: &serde_json::Value, field: &str| package[field].as_str().unwrap_or_default().to_string();
+    let unknown: Vec<String> = crates
+        .iter()
+        .filter(|package| !is_allowed(&text(package, "license")))
+        .map(|package| {
+            format!("{} {}: `{}`", text(package, "name"), text(package, "version"), text(package, "license"))
+        })
+        .collect();
+    assert_eq!(unknown, [""; 0], "read these licences, then add them to the list or leave the crate");
+    let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for package in &crates {
+        versions.entry(text(package, "name")).or_default().insert(text(package, "version"));
+    }
+    let twice: Vec<&str> =
+        versions.iter().filter(|(_, all)| all.len() > 1).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(twice, TWICE.map(|(name, _)| name), "one version of each crate, but for those with a reason");
+}
+
+#[test]
+fn licence_expressions_are_read() {
+    for allowed in
+        ["MIT", "MIT/Apache-2.0", "GPL-3.0 OR MIT", "(MIT OR GPL-2.0) AND Unicode-3.0", "Apache-2.0 / MIT"]
+    {
+        assert!(is_allowed(allowed), "{allowed}");
+    }
+    for refused in ["", "GPL-3.0", "MIT AND GPL-3.0", "LicenseRef-x"] {
+        assert!(!is_allowed(refused), "{refused}");
+    }
+}

@@ -47,8 +47,10 @@ impl Form {
                 .filter_map(|range| range.split(';').next())
                 .any(|range| range.contains(kind))
         };
-        // curl calls every body a form, so the declared type is only asked for YAML.
-        let yaml_body = header(CONTENT_TYPE).contains("yaml") || !(body.is_empty() || looks_like_json(body));
+        // curl calls every body a form: where neither is declared, the body itself tells.
+        let declared = header(CONTENT_TYPE);
+        let is_json = declared.contains("json") || body.is_empty() || looks_like_json(body);
+        let yaml_body = declared.contains("yaml") || !is_json;
         let yaml = accepts("yaml") || (yaml_body && !accepts("json"));
         let person = header(USER_AGENT).starts_with("curl/") || accepts("text/");
         Form { yaml, page: yaml || (person && !accepts("json")) }

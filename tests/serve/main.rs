@@ -2,6 +2,7 @@
 
 mod callers;
 mod calls;
+mod noise;
 mod overload;
 mod pages;
 #[path = "../protocol/mod.rs"]
