@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::support::hook::{Call, Hook, from_spec};
 use crate::support::lab::{Lab, SILENCE};
 use crate::support::objects::config_map;
+use crate::support::pages::{ANY_PORTS, Pages};
 
 /// The label selectors by which a plural was watched; empty where there was none.
 fn selectors(lab: &Lab, plural: &str) -> BTreeSet<String> {
@@ -62,6 +63,30 @@ fn parents_that_are_not_selected_are_not_read() {
     assert!(hook.calls().iter().all(|call| call.parent_name() == "t"));
     assert_eq!(selectors(&lab, "things"), set(["managed=yes,!old"]));
     assert!(!controller.log().contains("WARN"), "{}", controller.log());
+}
+
+// With a finalize hook all parents are watched: one that is selected no more is to be finalized.
+#[test]
+fn of_parents_that_are_not_selected_nothing_is_kept_but_what_they_are_known_by() {
+    let lab = Lab::new("narrow-finalize");
+    let hook = Hook::from_spec();
+    let selector = json!({"matchLabels": {"managed": "yes"}});
+    let definition = lab.definition().config_maps().sync(&hook).finalize(&hook);
+    lab.write_definitions(&[&definition.with("/spec/parentResource/labelSelector", selector)]);
+    let controller = lab.start(&ANY_PORTS);
+    managed(&lab, "t", json!({"managed": "yes"}));
+    lab.wait_synced(&lab.thing("t"));
+    let mut other = lab.thing_with("other", json!({"children": [config_map("other", "1")]}));
+    other["spec"]["text"] = json!("x".repeat(100_000));
+    lab.plane.create(&lab.thing(""), &other);
+    let pages = Pages::of(&controller);
+    let of_things = |name: &str| pages.scrape().sum(name, &["resource=\"things\""]);
+    lab.wait_until("both are known", || of_things("syncwright_stored_objects") == 2.0);
+    assert!(of_things("syncwright_stored_bytes") < 10_000.0);
+    lab.merge(&lab.thing("other"), json!({"metadata": {"labels": {"managed": "yes"}}}));
+    lab.wait(&lab.config_map("other"), "it is selected now", |_| true);
+    assert!(of_things("syncwright_stored_bytes") > 100_000.0);
+    assert_eq!(selectors(&lab, "things"), set([""]));
 }
 
 #[test]
