@@ -37,6 +37,11 @@ impl Check {
             false if in_namespace => {
                 (path(&["kind"]), problem("is cluster-scoped, and its parent has a namespace").hint(NO_OWNER))
             }
+            false if !of_child.is_empty() => {
+                let problem =
+                    problem("is cluster-scoped, and has no namespace").found(format!("`{of_child}`"));
+                (path(&["metadata", "namespace"]), problem.hint("leave `metadata.namespace` out"))
+            }
             true if of_cluster && of_child.is_empty() => (
                 path(&["metadata"]),
                 problem("has no namespace").hint("the parent is cluster-scoped: state `metadata.namespace`"),
