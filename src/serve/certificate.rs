@@ -33,6 +33,8 @@ pub(crate) struct Certificate {
 struct Held {
     stamps: [Stamp; 2],
     key: Option<Arc<CertifiedKey>>,
+    /// When the authority ends that signs, in seconds since 1970, where it is ours.
+    authority: Option<i64>,
     /// Why there is none, or none newer.
     trouble: Option<String>,
 }
@@ -42,6 +44,8 @@ struct Held {
 pub(crate) struct Standing {
     /// When the one that is shown ends, in seconds since 1970. `None`: there is none, so that nobody can connect.
     pub until: Option<i64>,
+    /// When its authority ends, which is known of one of our own alone.
+    pub authority: Option<i64>,
     pub trouble: Option<String>,
 }
 
@@ -50,7 +54,7 @@ impl Certificate {
     pub(crate) fn open(files: Files) -> Result<Certificate, Problem> {
         let stamps = files.stamps();
         let key = Some(Arc::new(files.read()?));
-        Ok(Certificate { files: Some(files), held: Mutex::new(Held { stamps, key, trouble: None }) })
+        Ok(Certificate { files: Some(files), held: Mutex::new(Held { stamps, key, ..Held::default() }) })
     }
 
     /// One that is still to come: until then nobody can connect.
@@ -59,11 +63,14 @@ impl Certificate {
         Certificate { files: None, held: Mutex::new(Held { trouble, ..Held::default() }) }
     }
 
-    /// Shows this certificate, PEM as its key, from the next connection on.
-    pub(crate) fn show(&self, certificate: &str, key: &str) -> Result<(), Problem> {
+    /// Shows this certificate from the next connection on. All are PEM; of the authorities the first is the one that
+    /// signs.
+    pub(crate) fn show(&self, certificate: &str, key: &str, authorities: &str) -> Result<(), Problem> {
         let key = certified(certificate.as_bytes(), key.as_bytes(), ["the certificate", "its key"])?;
         let mut held = self.held();
         (held.key, held.trouble) = (Some(Arc::new(key)), None);
+        let signing = CertificateDer::pem_slice_iter(authorities.as_bytes()).next();
+        held.authority = signing.and_then(|der| end_of(&der.ok()?));
         Ok(())
     }
 
@@ -74,7 +81,8 @@ impl Certificate {
 
     pub(crate) fn standing(&self) -> Standing {
         let until = self.current().as_ref().and_then(|key| end_of(key.cert.first()?));
-        Standing { until, trouble: self.held().trouble.clone() }
+        let held = self.held();
+        Standing { until, authority: held.authority, trouble: held.trouble.clone() }
     }
 
     /// TLS from 1.2 on, with this certificate, for those for whom the authorities vouch.

@@ -216,6 +216,10 @@ fn a_secret_of_somebody_else_is_left_alone_and_one_that_is_broken_is_mended() {
         pages.scrape().get("syncwright_webhook_certificate_expiry_timestamp_seconds").unwrap_or_default();
     let days = (expiry - now()) / 86_400.0;
     assert!((89.0..=90.0).contains(&days), "{days}");
+    let expiry =
+        pages.scrape().get("syncwright_webhook_authority_expiry_timestamp_seconds").unwrap_or_default();
+    let days = (expiry - now()) / 86_400.0;
+    assert!((1094.0..=1095.0).contains(&days), "{days}");
     let good = validated.kept("tls.crt");
     lab.merge(&validated.secret(), json!({"data": {"tls.crt": STANDARD.encode("broken")}}));
     lab.wait(&validated.secret(), "it is made anew", |secret| {

@@ -198,8 +198,11 @@ mod tests {
     #[test]
     fn a_certificate_that_has_ended_or_is_missing_serves_nobody() {
         let now: Timestamp = "2026-12-01T00:00:00Z".parse().expect("a time");
-        let standing =
-            |until: Option<i64>, trouble: Option<&str>| Standing { until, trouble: trouble.map(Into::into) };
+        let standing = |until: Option<i64>, trouble: Option<&str>| Standing {
+            until,
+            authority: None,
+            trouble: trouble.map(Into::into),
+        };
         let good = Some(now.as_second() + 60);
         let text = "the certificate is good until 2026-12-01T00:01:00Z";
         assert_eq!(webhooks(&standing(good, None), now), Found::Well(text.into()));

@@ -55,11 +55,23 @@ impl Subjects {
         if let Some(shelf) = &self.shelf {
             shelf.write_metrics(&mut text);
         }
-        if let Some(until) = self.certificate.as_ref().and_then(|certificate| certificate.standing().until) {
+        self.write_certificate(&mut text);
+        text.into_string()
+    }
+
+    fn write_certificate(&self, text: &mut Text) {
+        let Some(standing) = self.certificate.as_ref().map(|certificate| certificate.standing()) else {
+            return;
+        };
+        if let Some(until) = standing.until {
             let help = "When the certificate that the API server is shown ends, in seconds since 1970.";
             text.gauge("syncwright_webhook_certificate_expiry_timestamp_seconds", help).sample(&[], until);
         }
-        text.into_string()
+        if let Some(until) = standing.authority {
+            let help =
+                "When the authority ends that signs that certificate's successors, in seconds since 1970.";
+            text.gauge("syncwright_webhook_authority_expiry_timestamp_seconds", help).sample(&[], until);
+        }
     }
 
     /// Under our own name, and under those of client-go where there is an election.

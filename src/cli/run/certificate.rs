@@ -69,7 +69,7 @@ impl Flags {
         let certificate = Arc::new(Certificate::awaited());
         let shown = certificate.clone();
         let tell = move |kept: Result<&Kept, &str>| match kept {
-            Ok(kept) => match shown.show(&kept.certificate, &kept.key) {
+            Ok(kept) => match shown.show(&kept.certificate, &kept.key, &kept.bundle) {
                 Ok(()) => tracing::info!("certificate loaded"),
                 Err(problem) => shown.wait_for(&problem.to_string()),
             },
