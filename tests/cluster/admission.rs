@@ -141,7 +141,7 @@ impl Webhook {
 
 /// Where the API server is answered.
 #[track_caller]
-fn listening(controller: &Controller) -> String {
+pub fn listening(controller: &Controller) -> String {
     let port = wait_until(SOON, "the controller listens for the API server", || {
         let log = controller.log();
         let line = log.lines().find(|line| line.contains("listening for the API server"));

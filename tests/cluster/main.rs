@@ -7,6 +7,7 @@ mod author;
 mod certificates;
 mod changing;
 mod checked;
+mod conversion_away;
 mod creating;
 mod decorators;
 mod definition_ending;
