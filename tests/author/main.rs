@@ -3,6 +3,7 @@
 mod cases;
 mod charts;
 mod check;
+mod conversions;
 mod manual;
 mod mistakes;
 mod new;

@@ -99,6 +99,7 @@ fn config_map_holds_the_shipped_definitions_and_templates() {
         "hooks/mysql/sync.yaml",
         "hooks/postgresqlcluster/_cluster.yaml",
         "hooks/postgresqlcluster/_servers.yaml",
+        "hooks/postgresqlcluster/convert.yaml",
         "hooks/postgresqlcluster/finalize.yaml",
         "hooks/postgresqlcluster/sync.yaml",
         "hooks/postgresqlcluster/validate.yaml",
