@@ -165,5 +165,17 @@ mod tests {
             ],
         );
         check(text, &[json!({}), json!({"list": [1, 2]})], &[]);
+        let text = "{% if parent.a not in [1] %}a: 1{% endif %}\n{% if parent.a is not odd %}b: 1{% endif %}\n\
+                    {% if not parent.a %}c: 1{% endif %}\n{% for x in [1, 2] if x not in [parent.a] %}\n{% endfor %}\n";
+        check(
+            text,
+            &[json!({"a": 1})],
+            &[
+                "`parent.a not in [1]` was never true",
+                "`parent.a is not odd` was never true",
+                "`not parent.a` was never true",
+                "`[1, 2]` was never empty",
+            ],
+        );
     }
 }

@@ -524,6 +524,8 @@ pub(in crate::template) fn range_of(expression: &Expr) -> Range<usize> {
         Expr::GetAttr(lookup) => range_of(&lookup.expr),
         Expr::GetItem(lookup) => range_of(&lookup.expr),
         Expr::Call(call) => range_of(&call.expr),
+        // `a not in b` and `a is not b`: what is negated has the span of the whole.
+        Expr::UnaryOp(operation) if range(operation.expr.span()) == own => range_of(&operation.expr),
         Expr::UnaryOp(_) | Expr::Var(_) | Expr::Const(_) | Expr::List(_) | Expr::Tuple(_) | Expr::Map(_) => {
             own.clone()
         }
