@@ -9,5 +9,5 @@ FROM gcr.io/distroless/cc-debian12:nonroot
 COPY --from=build /source/target/release/syncwright /usr/local/bin/syncwright
 USER 65532:65532
 WORKDIR /etc/syncwright
-EXPOSE 8080 8081 8090
+EXPOSE 8080 8081 8090 9443
 ENTRYPOINT ["/usr/local/bin/syncwright"]

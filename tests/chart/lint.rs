@@ -144,3 +144,31 @@ fn certificate_of_cert_manager_is_mounted_and_asked_for() {
     assert_eq!(webhooks["metadata"]["annotations"]["cert-manager.io/inject-ca-from"], "ops/sw-webhook");
     assert!(rendered.iter().all(|object| object["kind"] != "Secret"), "it is cert-manager's");
 }
+
+/// Nobody builds the image here: what it says is held against the sources and the chart.
+#[test]
+fn image_is_what_the_chart_runs() {
+    let dockerfile = read("Dockerfile");
+    let line = |word: &str| -> Vec<String> {
+        let last =
+            dockerfile.lines().rfind(|line| line.starts_with(word)).unwrap_or_else(|| panic!("no {word}"));
+        last.split_whitespace().skip(1).map(str::to_owned).collect()
+    };
+    let rendered = objects(&Helm::new().template(&["--set", "webhooks.enabled=true"]));
+    let pod = &find(&rendered, "Deployment", "sw")["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    for port in container["ports"].as_array().unwrap() {
+        let port = port["containerPort"].to_string();
+        assert!(line("EXPOSE").contains(&port), "{port}");
+    }
+    let user = format!("{}:{}", pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsGroup"]);
+    assert_eq!(line("USER"), [user]);
+    assert_eq!(line("WORKDIR"), [container["workingDir"].as_str().unwrap()]);
+    let [_, from, to] = line("COPY").try_into().expect("the binary is copied from the build");
+    assert_eq!(from, format!("/source/target/release/{}", env!("CARGO_PKG_NAME")));
+    assert_eq!(line("ENTRYPOINT"), [format!("[\"{to}\"]")]);
+    assert!(container["command"].is_null() && container["args"][0] == "run");
+    let rust =
+        read("Cargo.toml").lines().find_map(|line| line.strip_prefix("rust-version = ").map(str::to_owned));
+    assert!(dockerfile.contains(&format!("FROM rust:{}-", rust.unwrap().trim_matches('"'))));
+}
