@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::cli::{Ended, connect, out, show};
+use crate::cli::out::{counted, say};
+use crate::cli::{Ended, connect, show};
 use crate::cluster::object::Managers;
 use crate::cluster::{Cluster, Manners};
 use crate::migrate::{Done, Subject, rewrite};
@@ -88,24 +89,20 @@ async fn migrate(cluster: &Cluster, name: &str, dry_run: bool) -> Result<bool> {
         }
     })
     .await;
-    let objects = if rewritten == 1 { "object" } else { "objects" };
+    let objects = counted(rewritten, "object");
     if refused > 0 {
         let done = if dry_run { "would be rewritten" } else { "rewritten" };
-        eprintln!("{name}: {rewritten} {objects} {done} as {storage}, {refused} refused: see above");
+        eprintln!("{name}: {objects} {done} as {storage}, {refused} refused: see above");
         eprintln!("note: stored versions stay: {before}");
         return Ok(false);
     }
     if dry_run {
-        say(format!(
-            "{name}: {rewritten} {objects} would be rewritten as {storage}; stored versions now: {before}"
-        ));
+        say(format!("{name}: {objects} would be rewritten as {storage}; stored versions now: {before}"));
         return Ok(true);
     }
     match subject.conclude(cluster).await {
         Ok(()) => {
-            say(format!(
-                "{name}: {rewritten} {objects} rewritten as {storage}; stored versions: {before} -> {storage}"
-            ));
+            say(format!("{name}: {objects} rewritten as {storage}; stored versions: {before} -> {storage}"));
             Ok(true)
         }
         Err(error) if error.is(409) => {
@@ -115,9 +112,4 @@ async fn migrate(cluster: &Cluster, name: &str, dry_run: bool) -> Result<bool> {
         }
         Err(error) => Err(error).context("writing status.storedVersions"),
     }
-}
-
-/// A reader that has gone away does not end what was begun.
-fn say(line: String) {
-    let _ = out::print(&format!("{line}\n"));
 }

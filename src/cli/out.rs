@@ -10,3 +10,13 @@ pub(super) fn print(text: &str) -> io::Result<()> {
         outcome => outcome,
     }
 }
+
+/// Tells of what is done. A reader that has gone away does not end what was begun.
+pub(super) fn say(line: impl AsRef<str>) {
+    let _ = print(&format!("{}\n", line.as_ref()));
+}
+
+/// `1 object`, `2 objects`.
+pub(super) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use crate::cli::{Ended, connect, definitions_in, out, value};
+use crate::cli::out::{counted, say};
+use crate::cli::{Ended, connect, definitions_in, value};
 use crate::cluster::Manners;
 use crate::cluster::object::{Managers, Object};
 use crate::config::marks::marks;
@@ -88,7 +89,7 @@ async fn uninstall(flags: Flags) -> Result<Ended> {
         return Ok(Ended::AtFault);
     }
     if plan.is_empty() {
-        say("nothing is left to remove".into());
+        say("nothing is left to remove");
         return Ok(Ended::Well);
     }
     let mut tally = Tally::default();
@@ -129,13 +130,8 @@ fn show(plan: &Plan) {
         say(format!("would delete {}", called(thing)));
     }
     if plan.is_empty() {
-        say("nothing is left to remove".into());
+        say("nothing is left to remove");
     }
-}
-
-/// A reader that has gone away does not end what was begun.
-fn say(line: String) {
-    let _ = out::print(&format!("{line}\n"));
 }
 
 fn finalizers(kind: &Marked, object: &Object) -> String {
@@ -145,10 +141,6 @@ fn finalizers(kind: &Marked, object: &Object) -> String {
 
 fn called(thing: &Thing) -> String {
     format!("{} {}", thing.resource.gvk.kind, thing.object.key)
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// What was done so far.

@@ -5,13 +5,13 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use controlplane::wait_until;
 use serde_json::{Value, json};
 
 use crate::support::controller::Controller;
 use crate::support::hook::{Call, Hook, Reply, from_spec};
-use crate::support::lab::{Lab, SILENCE, SOON, synced};
+use crate::support::lab::{Lab, SILENCE, synced};
 use crate::support::objects::{config_map, secret};
+use crate::support::pages::webhook_port;
 use crate::support::tls::Identity;
 
 const WEBHOOK: &str = "/spec/hooks/sync/webhook";
@@ -327,12 +327,7 @@ fn hook_service_of_our_own_asks_for_a_token_and_a_certificate() {
         "tokens",
     ]);
     let serving = Controller::start_as(command, lab.folder.path(), "serve.log");
-    let port = wait_until(SOON, "it listens", || {
-        let log = serving.log();
-        let line = log.lines().find(|line| line.contains("listening for the API server"));
-        let rest = line.and_then(|line| line.split("127.0.0.1:").nth(1));
-        rest.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>()).ok_or(log)
-    });
+    let port = webhook_port(&serving);
 
     lab.create("v1", "secrets", &token_secret("one"));
     let mut identity = secret("identity", "");

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::operators::operator::Operator;
 use crate::support::controller::Controller;
 use crate::support::lab::{CRDS, Lab, SOON};
+use crate::support::pages::webhook_port;
 use crate::support::tls::Identity;
 
 const VALIDATE: &str = "\
@@ -142,13 +143,7 @@ impl Webhook {
 /// Where the API server is answered.
 #[track_caller]
 pub fn listening(controller: &Controller) -> String {
-    let port = wait_until(SOON, "the controller listens for the API server", || {
-        let log = controller.log();
-        let line = log.lines().find(|line| line.contains("listening for the API server"));
-        let rest = line.and_then(|line| line.split("127.0.0.1:").nth(1));
-        rest.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>()).ok_or(log)
-    });
-    format!("https://localhost:{port}")
+    format!("https://localhost:{}", webhook_port(controller))
 }
 
 fn show(lab: &Lab, identity: &Identity) {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::controller::Controller;
 use crate::support::lab::{Lab, SOON};
-use crate::support::pages::{ANY_PORTS, Pages};
+use crate::support::pages::{ANY_PORTS, Pages, webhook_port};
 use crate::support::rights::{narrow, refused};
 
 const VALIDATE: &str =
@@ -56,7 +56,7 @@ impl Validated {
     /// Has the API server ask a process about every Thing, whom it does not trust yet.
     fn validate_by(&self, controller: &Controller) {
         let label = format!("{}.hooks", self.lab.namespace);
-        let url = format!("https://localhost:{}/thing/validate", port(controller));
+        let url = format!("https://localhost:{}/thing/validate", webhook_port(controller));
         let object = json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
             "metadata": {"name": self.lab.namespace, "labels": {"syncwright.io/inject-ca-from": label}},
@@ -95,17 +95,6 @@ impl Validated {
             if is_so { Ok(()) } else { Err(format!("{refused:?} {taken:?}")) }
         });
     }
-}
-
-/// Where a process answers the API server.
-#[track_caller]
-fn port(controller: &Controller) -> String {
-    wait_until(SOON, "it listens for the API server", || {
-        let log = controller.log();
-        let line = log.lines().find(|line| line.contains("listening for the API server"));
-        let rest = line.and_then(|line| line.split("127.0.0.1:").nth(1));
-        rest.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>()).ok_or(log)
-    })
 }
 
 fn now() -> f64 {

@@ -3,11 +3,11 @@
 use std::fs;
 use std::process::{Command, Output};
 
-use controlplane::wait_until;
 use serde_json::json;
 
 use crate::support::controller::Controller;
-use crate::support::lab::{CRDS, Lab, SOON};
+use crate::support::lab::{CRDS, Lab};
+use crate::support::pages::webhook_port;
 
 /// The older version has `flat`, the newer one `size`.
 const CONVERT: &str = "\
@@ -38,15 +38,6 @@ fn start(lab: &Lab) -> Controller {
     ])
 }
 
-fn port(controller: &Controller) -> String {
-    wait_until(SOON, "it listens for the API server", || {
-        let log = controller.log();
-        let line = log.lines().find(|line| line.contains("listening for the API server"));
-        let rest = line.and_then(|line| line.split("127.0.0.1:").nth(1));
-        rest.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>()).ok_or(log)
-    })
-}
-
 #[test]
 fn a_kind_is_brought_to_its_next_version_and_loses_the_older_one() {
     let lab = Lab::new("migrated");
@@ -62,7 +53,7 @@ fn a_kind_is_brought_to_its_next_version_and_loses_the_older_one() {
 
     // The webhook first, then the version.
     let controller = start(&lab);
-    let url = format!("https://localhost:{}/thing/convert", port(&controller));
+    let url = format!("https://localhost:{}/thing/convert", webhook_port(&controller));
     let mut versions = lab.get(&crd)["spec"]["versions"].clone();
     let mut newer = versions[0].clone();
     newer["name"] = json!("v2");

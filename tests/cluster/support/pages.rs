@@ -17,6 +17,23 @@ pub struct Pages {
     probes: String,
 }
 
+/// The port of 127.0.0.1 in the first line of the log that has these words.
+#[track_caller]
+pub fn port_in_log(controller: &Controller, words: &str) -> String {
+    wait_until(SOON, &format!("`{words}` is logged"), || {
+        let log = controller.log();
+        let line = log.lines().find(|line| line.contains(words));
+        let rest = line.and_then(|line| line.split("127.0.0.1:").nth(1));
+        rest.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>()).ok_or(log)
+    })
+}
+
+/// Where it answers the API server.
+#[track_caller]
+pub fn webhook_port(controller: &Controller) -> String {
+    port_in_log(controller, "listening for the API server")
+}
+
 /// One answer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Page {
@@ -37,14 +54,8 @@ impl Pages {
     #[track_caller]
     pub fn of(controller: &Controller) -> Pages {
         let address = |what: &str| {
-            wait_until(SOON, &format!("{what} are served"), || {
-                let log = controller.log();
-                let line = log.lines().find(|line| line.contains(&format!("serving {what}")));
-                let port = line.and_then(|line| line.split("127.0.0.1:").nth(1));
-                let digits =
-                    port.map(|port| port.chars().take_while(char::is_ascii_digit).collect::<String>());
-                digits.map(|port| format!("http://127.0.0.1:{port}")).ok_or(log)
-            })
+            let port = port_in_log(controller, &format!("serving {what}"));
+            format!("http://127.0.0.1:{port}")
         };
         Pages { metrics: address("metrics"), probes: address("probes") }
     }
