@@ -23,10 +23,12 @@ const NEIGHBOURS: [(&str, &str); 3] = [
 ];
 
 /// Crates that only one room may name.
-const KEPT: [(&str, &[&str]); 6] = [
+const KEPT: [(&str, &[&str]); 8] = [
     ("kube", &["cluster"]),
     ("minijinja", &["template"]),
     ("actix_web", &["serve"]),
+    ("actix_tls", &["serve"]),
+    ("socket2", &["serve"]),
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("granit_parser", &["template"]),

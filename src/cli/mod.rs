@@ -9,6 +9,7 @@ mod diff;
 mod explain;
 mod log;
 mod look;
+mod machine;
 mod manual;
 mod migrate;
 mod new;

@@ -8,10 +8,11 @@ use clap::Args;
 use futures::FutureExt;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::{Ended, value, webhook};
+use crate::cli::{Ended, machine, value, webhook};
 use crate::hook::local::renders::Renders;
 use crate::hook::local::{Polling, Shelf};
 use crate::serve::callers::Tokens;
+use crate::serve::connections::Limits;
 use crate::serve::{Service, Settings};
 
 /// Largest request body, unless said otherwise.
@@ -24,8 +25,8 @@ pub(super) struct Flags {
     /// The hooks folder
     #[arg(long, value_name = "DIR", default_value = "hooks", env = "SYNCWRIGHT_HOOKS")]
     hooks: PathBuf,
-    /// Where to listen; port 0 takes any free one and logs which
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:8090", env = "SYNCWRIGHT_LISTEN", value_parser = value::address)]
+    /// Where to listen, :PORT for every address; port 0 takes any free one and logs which
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = ":8090", env = "SYNCWRIGHT_LISTEN", value_parser = value::address)]
     listen: String,
     /// Largest request body
     #[arg(long, value_name = "BYTES", default_value_t = BODY_BYTES, value_parser = value::whole::<u32>(1024..=u32::MAX.into(), BODY_BYTES.into()))]
@@ -77,7 +78,8 @@ pub(super) fn bind(
     renders: Arc<Renders>,
 ) -> Result<Service> {
     let (listen, body_bytes) = (listen.to_string(), body_bytes as usize);
-    let settings = Settings { listen, body_bytes, certificate: None, tokens, authorities: None };
+    let limits = Limits::of_calls(machine::means());
+    let settings = Settings { listen, body_bytes, certificate: None, tokens, authorities: None, limits };
     let service = Service::bind(&settings, renders)
         .with_context(|| format!("cannot listen on `{}`", settings.listen))?;
     for address in &service.addresses {

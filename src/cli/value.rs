@@ -48,15 +48,11 @@ pub(super) fn time(text: &str) -> Result<Timestamp, String> {
     text.parse().map_err(|_| "expected a time with its zone, such as `2026-11-30T17:00:00Z`".into())
 }
 
-/// Where to listen: an address or a name, and a port.
+/// Where to listen: an address or a name, and a port; `:8090` is that port of every address.
 pub(super) fn address(text: &str) -> Result<String, String> {
-    let expected =
-        || "expected an address and a port, such as `0.0.0.0:8090` or `localhost:8090`".to_string();
-    let (host, port) = text.rsplit_once(':').ok_or_else(expected)?;
-    if host.is_empty() || port.parse::<u16>().is_err() {
-        return Err(expected());
-    }
-    Ok(text.into())
+    let port = text.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    let expected = "expected an address and a port, such as `:8090`, `127.0.0.1:8090` or `localhost:8090`";
+    port.map(|_| text.into()).ok_or_else(|| expected.into())
 }
 
 /// A service that is reached over HTTP.
@@ -126,10 +122,10 @@ mod tests {
 
     #[test]
     fn addresses_have_a_port_and_urls_a_scheme() {
-        for good in ["0.0.0.0:8090", "localhost:0", "[::1]:8090"] {
+        for good in ["0.0.0.0:8090", "localhost:0", "[::1]:8090", ":8090"] {
             assert_eq!(address(good), Ok(good.to_string()));
         }
-        for wrong in ["8090", ":8090", "localhost", "localhost:http", "a:99999"] {
+        for wrong in ["8090", ":", "localhost", "localhost:http", "a:99999"] {
             address(wrong).unwrap_err();
         }
         assert!(url("http://a:8090").is_ok() && url("https://a/b").is_ok());

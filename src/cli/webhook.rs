@@ -7,16 +7,17 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 
 use crate::cli::serve::BODY_BYTES;
-use crate::cli::value;
+use crate::cli::{machine, value};
 use crate::hook::local::renders::Renders;
 use crate::serve::callers::{Authorities, Tokens};
 use crate::serve::certificate::{Certificate, Files};
+use crate::serve::connections::Limits;
 use crate::serve::{Service, Settings};
 
 #[derive(Args)]
 #[group(skip)]
 pub(super) struct Flags {
-    /// Also answer the API server over HTTPS here: validate, default and convert
+    /// Also answer the API server over HTTPS here, :PORT for every address: validate, default and convert
     #[arg(long, value_name = "ADDRESS:PORT", env = "SYNCWRIGHT_WEBHOOK_LISTEN", value_parser = value::address)]
     webhook_listen: Option<String>,
     /// The certificate for --webhook-listen and those that vouch for it, PEM; read anew when it changes
@@ -69,9 +70,10 @@ impl Flags {
             self.client_ca.clone().map(|path| Authorities::open(path).map(Arc::new)).transpose();
         let authorities = authorities.map_err(|problem| anyhow!("--client-ca: {problem}"))?;
         let body_bytes = BODY_BYTES as usize;
-        let settings = Settings { listen: listen.clone(), body_bytes, certificate, tokens, authorities };
-        let service =
-            Service::bind(&settings, renders).with_context(|| format!("cannot listen on `{listen}`"))?;
+        let (listen, limits) = (listen.clone(), Limits::of_calls(machine::means()));
+        let settings = Settings { listen, body_bytes, certificate, tokens, authorities, limits };
+        let service = Service::bind(&settings, renders)
+            .with_context(|| format!("cannot listen on `{}`", settings.listen))?;
         for address in &service.addresses {
             tracing::info!(%address, "listening for the API server");
         }

@@ -4,16 +4,22 @@
 
 use std::fmt::Write;
 use std::io;
-use std::net::TcpListener;
 use std::sync::Arc;
+use std::time::Duration;
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{self, Query, ServiceConfig};
-use actix_web::{App, HttpResponse, HttpServer};
 use serde::Deserialize;
 
 use crate::metric::text::CONTENT_TYPE;
-use crate::serve::{Service, pages};
+use crate::serve::address::listen;
+use crate::serve::callers::Door;
+use crate::serve::connections::Limits;
+use crate::serve::{Port, Service, pages};
+
+/// A page is made at once, and a probe that gets none comes again.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// One thing that a probe looks at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,18 +55,22 @@ pub(crate) enum Pages {
     Probes { health: Look, readiness: Look },
 }
 
-/// Answers with these pages on a socket, on threads of its own.
-pub(crate) fn bind(listener: TcpListener, pages: &[Pages]) -> io::Result<Service> {
+/// Takes a port, `ADDRESS:PORT` or `:PORT`, for these pages. They are answered on a thread of their own, whatever happens
+/// on other ports.
+pub(crate) fn bind(address: &str, pages: &[Pages], limits: Limits) -> io::Result<Service> {
     let all = pages.to_vec();
-    let server = HttpServer::new(move || {
-        let all = all.clone();
-        App::new()
-            .configure(move |config| all.iter().for_each(|pages| pages.add_to(config)))
-            .default_service(web::to(pages::no_such_page))
-    });
-    let server = server.workers(1).shutdown_timeout(1).disable_signals().listen(listener)?;
-    let addresses = server.addrs();
-    Ok(Service { server: server.run(), addresses })
+    let port = Port {
+        listeners: listen(address)?,
+        tls: None,
+        door: Door { tokens: None, api_server: false },
+        limits,
+        threads: 1,
+        last_words: LAST_WORDS,
+    };
+    Service::open(port, move |config| {
+        all.iter().for_each(|pages| pages.add_to(config));
+        config.default_service(web::to(pages::no_such_page));
+    })
 }
 
 impl Pages {

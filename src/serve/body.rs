@@ -1,13 +1,16 @@
 //! Reads a request's body within bounds: of one body, of all bodies together, of the time one may take.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use actix_web::{HttpRequest, web};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::StreamExt;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
+
+use crate::serve::connections::Connection;
 
 /// A caller that sends more slowly than this holds memory for nothing.
 const SLOWEST: Duration = Duration::from_secs(20);
@@ -24,7 +27,7 @@ pub(super) struct Room {
 /// A body, and its part of the memory.
 pub(super) struct Held<'a> {
     pub bytes: Bytes,
-    _room: SemaphorePermit<'a>,
+    _room: Option<SemaphorePermit<'a>>,
 }
 
 /// Why a body is not read to its end.
@@ -52,26 +55,43 @@ impl Room {
             return Err(Unread::Encoded(encoding.to_string()));
         }
         let announced = header(CONTENT_LENGTH).and_then(|length| length.parse().ok());
-        let bytes = announced.unwrap_or(self.body_bytes);
-        if bytes > self.body_bytes {
+        let at_most = announced.unwrap_or(self.body_bytes);
+        if at_most > self.body_bytes {
             return Err(Unread::TooLarge { limit: self.body_bytes });
         }
-        let kibs = u32::try_from(bytes.div_ceil(KIB)).unwrap_or(u32::MAX);
-        let room = self.kibs.try_acquire_many(kibs).map_err(|_| Unread::NoRoom)?;
-        let whole = self.collect(payload, announced.unwrap_or(0));
-        let bytes = timeout(SLOWEST, whole).await.map_err(|_| Unread::TooSlow)??;
-        Ok(Held { bytes, _room: room })
+        let connection = request.conn_data::<Rc<Connection>>();
+        connection.iter().for_each(|connection| connection.waits());
+        let held = timeout(SLOWEST, self.collect(payload, at_most)).await.map_err(|_| Unread::TooSlow)?;
+        connection.iter().for_each(|connection| connection.works());
+        held
     }
 
-    async fn collect(&self, mut payload: web::Payload, expected: usize) -> Result<Bytes, Unread> {
-        let mut body = BytesMut::with_capacity(expected);
+    /// Takes memory as the body comes, and not as it is announced: words cost a caller nothing.
+    async fn collect(&self, mut payload: web::Payload, at_most: usize) -> Result<Held<'_>, Unread> {
+        let mut body = Vec::new();
+        let mut room: Option<SemaphorePermit<'_>> = None;
         while let Some(chunk) = payload.next().await {
             let chunk = chunk.map_err(|error| Unread::Broken(error.to_string()))?;
-            if body.len() + chunk.len() > self.body_bytes {
+            let length = body.len() + chunk.len();
+            if length > self.body_bytes {
                 return Err(Unread::TooLarge { limit: self.body_bytes });
+            }
+            if length > body.capacity() {
+                let capacity = length.max((2 * body.capacity()).min(at_most));
+                let more = self.take(capacity.div_ceil(KIB) - body.capacity().div_ceil(KIB))?;
+                match &mut room {
+                    Some(room) => room.merge(more),
+                    None => room = Some(more),
+                }
+                body.reserve_exact(capacity - body.len());
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(body.freeze())
+        Ok(Held { bytes: body.into(), _room: room })
+    }
+
+    fn take(&self, kibs: usize) -> Result<SemaphorePermit<'_>, Unread> {
+        let kibs = u32::try_from(kibs).unwrap_or(u32::MAX);
+        self.kibs.try_acquire_many(kibs).map_err(|_| Unread::NoRoom)
     }
 }

@@ -13,7 +13,10 @@ use crate::hook::review::Review;
 use crate::problem::Problem;
 use crate::serve::body::{Room, Unread};
 use crate::serve::form::Form;
-use crate::serve::review;
+use crate::serve::{pages, review};
+
+/// A hook is a folder and a call is a file of it: no system has longer names, and no answer repeats one.
+const LONGEST_NAME: usize = 255;
 
 pub(super) async fn answer(
     request: HttpRequest,
@@ -23,6 +26,9 @@ pub(super) async fn answer(
     room: Data<Room>,
 ) -> HttpResponse {
     let (hook, call) = path.into_inner();
+    if hook.len().max(call.len()) > LONGEST_NAME {
+        return pages::nothing_here(request).await;
+    }
     let held = match room.read(&request, payload).await {
         Ok(held) => held,
         Err(unread) => return unread_response(Form::of(request.headers(), b""), &unread),

@@ -2,40 +2,52 @@
 //!
 //! Knows sockets, headers and statuses, and no template: the shelf answers.
 
+mod address;
 pub(crate) mod admin;
 mod body;
 mod call;
 pub(crate) mod callers;
 pub(crate) mod certificate;
+pub(crate) mod connections;
 mod form;
 mod pages;
 mod review;
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use actix_web::dev::Server;
 use actix_web::middleware::from_fn;
-use actix_web::web::{self, Data};
+use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{App, HttpServer};
+use rustls::ServerConfig;
 
 use crate::hook::local::renders::Renders;
+use crate::serve::address::listen;
 use crate::serve::body::Room;
 use crate::serve::callers::{Authorities, Door, Tokens};
 use crate::serve::certificate::Certificate;
+use crate::serve::connections::{Connections, Limits};
 
 /// Calls under way may take this long to end once the service is told to stop.
-const LAST_WORDS: u64 = 10;
-/// Longer than the minute after which controllers and proxies let go of an idle connection, so that they do it first.
-const KEEP_ALIVE: Duration = Duration::from_secs(75);
+const LAST_WORDS: Duration = Duration::from_secs(10);
+/// Callers are machines of the same cluster: what they want is said in a packet or two.
+const HEAD: Duration = Duration::from_secs(5);
+/// The same for a handshake, of which our part takes a millisecond.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// What a caller still sends that has been answered is read for so long, so that it gets to see the answer.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// Threads that read and write. Rendering has its own.
+const THREADS: usize = 4;
 
 /// How the service is reached.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// `ADDRESS:PORT`; port 0 takes any free one.
+    /// `ADDRESS:PORT`, or `:PORT` for every address; port 0 takes any free one.
     pub listen: String,
     /// Largest body of a request.
     pub body_bytes: usize,
@@ -45,12 +57,24 @@ pub(crate) struct Settings {
     pub tokens: Option<Arc<Tokens>>,
     /// With `certificate`: who vouches for those that it answers.
     pub authorities: Option<Arc<Authorities>>,
+    pub limits: Limits,
 }
 
 /// A service that has its port and does not answer yet.
 pub(crate) struct Service {
     server: Server,
+    connections: Arc<Connections>,
     pub addresses: Vec<SocketAddr>,
+}
+
+/// What is different from port to port.
+struct Port {
+    listeners: Vec<TcpListener>,
+    tls: Option<ServerConfig>,
+    door: Door,
+    limits: Limits,
+    threads: usize,
+    last_words: Duration,
 }
 
 impl Service {
@@ -58,12 +82,17 @@ impl Service {
     pub(crate) fn bind(settings: &Settings, renders: Arc<Renders>) -> io::Result<Service> {
         let renders = Data::from(renders);
         let room = Data::new(Room::new(settings.body_bytes));
-        let tokens = settings.tokens.clone();
-        let door = Data::new(Door { tokens, api_server: settings.certificate.is_some() });
-        let server = HttpServer::new(move || {
-            App::new()
-                .wrap(from_fn(callers::guard))
-                .app_data(door.clone())
+        let certificate = settings.certificate.clone();
+        let port = Port {
+            listeners: listen(&settings.listen)?,
+            door: Door { tokens: settings.tokens.clone(), api_server: certificate.is_some() },
+            tls: certificate.map(|certificate| certificate.config(settings.authorities.clone())),
+            limits: settings.limits,
+            threads: available_parallelism().map_or(1, usize::from).min(THREADS),
+            last_words: LAST_WORDS,
+        };
+        Service::open(port, move |config| {
+            config
                 .app_data(renders.clone())
                 .app_data(room.clone())
                 .service(pages::only("/", web::get().to(pages::index)))
@@ -71,25 +100,52 @@ impl Service {
                 .service(pages::only("/readyz", web::get().to(pages::readiness)))
                 .service(pages::only("/metrics", web::get().to(pages::metrics)))
                 .service(pages::only("/{hook}/{call}", web::post().to(call::answer)))
-                .default_service(web::to(pages::nothing_here))
-        });
-        let server = server.keep_alive(KEEP_ALIVE).shutdown_timeout(LAST_WORDS).disable_signals();
-        let server = match &settings.certificate {
-            Some(certificate) => {
-                let config = certificate.clone().config(settings.authorities.clone());
-                server.bind_rustls_0_23(&settings.listen, config)?
-            }
-            None => server.bind(&settings.listen)?,
-        };
+                .default_service(web::to(pages::nothing_here));
+        })
+    }
+
+    /// Answers on a port with what `rooms` puts there.
+    fn open(port: Port, rooms: impl Fn(&mut ServiceConfig) + Clone + Send + 'static) -> io::Result<Service> {
+        let connections = Connections::new(port.limits);
+        let met = connections.clone();
+        let door = Data::new(port.door);
+        let at_most = port.limits.with_those_that_come_and_go().div_ceil(port.threads);
+        let mut server = HttpServer::new(move || {
+            App::new()
+                .wrap(from_fn(callers::guard))
+                .wrap(from_fn(connections::follow))
+                .app_data(door.clone())
+                .configure(rooms.clone())
+        })
+        .workers(port.threads)
+        .max_connections(at_most)
+        .keep_alive(port.limits.wait)
+        .client_request_timeout(HEAD)
+        .client_disconnect_timeout(FAREWELL)
+        .tls_handshake_timeout(HANDSHAKE)
+        // No handshake waits for that of somebody else.
+        .max_connection_rate(at_most)
+        .shutdown_timeout(port.last_words.as_secs())
+        .disable_signals()
+        .on_connect(move |stream, kept| met.meet(stream, kept));
+        for listener in port.listeners {
+            server = match port.tls.clone() {
+                Some(tls) => server.listen_rustls_0_23(listener, tls)?,
+                None => server.listen(listener)?,
+            };
+        }
         let addresses = server.addrs();
-        Ok(Service { server: server.run(), addresses })
+        Ok(Service { server: server.run(), connections, addresses })
     }
 
     /// Answers until `stop` is done, then ends the calls under way. Runs on any tokio runtime.
     pub(crate) async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
         let handle = self.server.handle();
         let server = tokio::spawn(self.server);
-        stop.await;
+        tokio::select! {
+            () = stop => {}
+            () = self.connections.watch() => {}
+        }
         handle.stop(true).await;
         server.await.expect("the server does not panic")
     }

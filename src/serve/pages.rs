@@ -1,5 +1,6 @@
 //! What can be read about the hooks: which there are, how they stand, what went wrong last.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use actix_web::http::StatusCode;
@@ -16,6 +17,9 @@ use crate::metric::text::{CONTENT_TYPE, Text};
 use crate::problem::Problem;
 use crate::serve::form::Form;
 
+/// Letters of a path that are repeated to whoever asked for it.
+const SHOWN: usize = 200;
+
 /// A path with one method; any other is told which.
 pub(super) fn only(path: &str, route: Route) -> Resource {
     web::resource(path).route(route).default_service(web::to(wrong_method))
@@ -24,21 +28,30 @@ pub(super) fn only(path: &str, route: Route) -> Resource {
 async fn wrong_method(request: HttpRequest) -> HttpResponse {
     let allowed = if request.match_info().is_empty() { "GET" } else { "POST" };
     let problem =
-        Problem::new(format!("`{}` takes no {}", request.path(), request.method())).expected(allowed);
+        Problem::new(format!("`{}` takes no {}", shown(request.path()), shown(request.method().as_str())))
+            .expected(allowed);
     let mut response = Form::of(request.headers(), b"").problem(StatusCode::METHOD_NOT_ALLOWED, &problem);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
+/// Enough of what a caller sent to tell it by.
+fn shown(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]).into(),
+        None => text.into(),
+    }
+}
+
 pub(super) async fn nothing_here(request: HttpRequest) -> HttpResponse {
-    let problem = Problem::new(format!("there is nothing at `{}`", request.path()))
+    let problem = Problem::new(format!("there is nothing at `{}`", shown(request.path())))
         .expected("`POST /<hook>/<call>`")
         .hint("`GET /` lists the hooks and their calls");
     Form::of(request.headers(), b"").problem(StatusCode::NOT_FOUND, &problem)
 }
 
 pub(super) async fn no_such_page(request: HttpRequest) -> HttpResponse {
-    let problem = Problem::new(format!("there is nothing at `{}`", request.path()));
+    let problem = Problem::new(format!("there is nothing at `{}`", shown(request.path())));
     Form::of(request.headers(), b"").problem(StatusCode::NOT_FOUND, &problem)
 }
 

@@ -6,7 +6,7 @@ use crate::{folder, syncwright};
 fn every_value_that_cannot_be_read_is_told_with_an_example() {
     let folder = folder(&[]);
     let whole = |bounds: &str, example: &str| format!("expected a whole number{bounds}, such as `{example}`");
-    let listen = "expected an address and a port, such as `0.0.0.0:8090` or `localhost:8090`";
+    let listen = "expected an address and a port, such as `:8090`, `127.0.0.1:8090` or `localhost:8090`";
     let name = "it must consist of lower-case letters, digits, `-` and `.`; expected a n";
     let key = "expected a namespace, `/` and a name, such as `operators/syncwright`";
     let duration = "expected a duration such as `90s`, `1h30m` or `1.5h`";
@@ -34,7 +34,7 @@ fn every_value_that_cannot_be_read_is_told_with_an_example() {
         (&["schema", "case"], "[possible values: controllers, case-request, case-response, hook]"),
         (&["serve", "--listen", "8090"], listen),
         (&["serve", "--max-body-bytes", "10M"], &bytes),
-        (&["run", "--listen", ":8090"], listen),
+        (&["run", "--listen", ":"], listen),
         (&["run", "--webhook-listen", "x", "--tls-cert", "a", "--tls-key", "b"], listen),
         (&["run", "--metrics-address", "x"], "expected `:8080`, `127.0.0.1:8080`, or `0` for nowhere"),
         (&["run", "--hook-url", "hooks:8090"], "expected a URL, such as `http://hooks.operators.svc:8090`"),

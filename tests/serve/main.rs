@@ -5,6 +5,7 @@ mod calls;
 mod noise;
 mod overload;
 mod pages;
+mod ports;
 #[path = "../protocol/mod.rs"]
 mod protocol;
 mod reload;

@@ -94,25 +94,28 @@ fn a_caller_that_sends_nothing_holds_up_nobody() {
 
 #[test]
 fn more_calls_than_can_wait_are_asked_to_come_later() {
-    // The memory for bodies holds four of the largest size; a caller that is told to go on has its part.
+    // The memory for bodies holds four of the largest size.
     let server = Server::start_with(&[("a/sync.yaml", QUICK)], &["--max-body-bytes", "4096"]);
-    let held: Vec<TcpStream> = (0..4)
-        .map(|_| {
-            let mut stream = TcpStream::connect(&server.address).unwrap();
-            let head =
-                "POST /a/sync HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 4096\r\n\r\n";
-            stream.write_all(head.as_bytes()).unwrap();
-            let mut go_on = [0; 25];
-            stream.read_exact(&mut go_on).unwrap();
-            assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
-            stream
-        })
-        .collect();
-    let response = server.post("/a/sync").body("{\"parent\": {}}").send().unwrap();
-    assert_eq!(
-        (response.status().as_u16(), &response.headers()["retry-after"]),
-        (429, &"1".parse().unwrap())
-    );
+    let announce = || {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        let head = "POST /a/sync HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 4096\r\n\r\n";
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut go_on = [0; 25];
+        stream.read_exact(&mut go_on).unwrap();
+        assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+        stream
+    };
+    let _announced: Vec<TcpStream> = (0..20).map(|_| announce()).collect();
+    let call = || server.post("/a/sync").body("{\"parent\": {}}").send().unwrap();
+    assert_eq!(call().status(), 200, "what was only announced takes no memory");
+
+    let mut held: Vec<TcpStream> = (0..4).map(|_| announce()).collect();
+    held.iter_mut().for_each(|stream| stream.write_all(&[b' '; 4095]).unwrap());
+    controlplane::wait_until(Duration::from_secs(5), "no memory is left", || {
+        let response = call();
+        let said = (response.status().as_u16(), response.headers().get("retry-after").cloned());
+        if said == (429, Some("1".parse().unwrap())) { Ok(()) } else { Err(format!("{said:?}")) }
+    });
     drop(held);
     controlplane::wait_until(Duration::from_secs(5), "calls are answered again", || {
         let status = server.call("/a/sync", &json!({"parent": {}})).status;

@@ -39,17 +39,26 @@ impl Server {
     }
 
     pub fn start_with(files: &[(&str, &str)], flags: &[&str]) -> Server {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        fs::create_dir(folder.path().join("hooks")).expect("it can hold a folder");
-        for (path, text) in files {
-            write(&folder.path().join("hooks").join(path), text);
-        }
-        Server::start_in(folder, flags)
+        Server::start_in(folder_of(files), flags)
     }
 
     /// Serves the `hooks` of a folder that is there already.
     pub fn start_in(folder: TempDir, flags: &[&str]) -> Server {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_syncwright"));
+        Server::start_by(Command::new(env!("CARGO_BIN_EXE_syncwright")), folder, flags)
+    }
+
+    /// Starts it with so many files and sockets at most, of which it cannot get more.
+    pub fn start_with_files(files: &[(&str, &str)], flags: &[&str], at_most: usize) -> Server {
+        let mut command = Command::new("sh");
+        command.args([
+            "-c",
+            &format!("ulimit -n {at_most} && exec \"$0\" \"$@\""),
+            env!("CARGO_BIN_EXE_syncwright"),
+        ]);
+        Server::start_by(command, folder_of(files), flags)
+    }
+
+    fn start_by(mut command: Command, folder: TempDir, flags: &[&str]) -> Server {
         command.args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--hooks"]);
         command.arg(folder.path().join("hooks")).args(flags).stderr(Stdio::piped());
         let mut process = spawn_tied(command).expect("the program starts");
@@ -120,6 +129,13 @@ impl Server {
         unsafe { libc::kill(self.process.id() as i32, libc::SIGTERM) };
     }
 
+    /// Memory in use, in KiB.
+    pub fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+        line.split_whitespace().next().and_then(|number| number.parse().ok()).expect("a number")
+    }
+
     /// Waits for the end of a program that was told to stop.
     pub fn exit_code(&mut self) -> Option<i32> {
         self.process.wait().expect("the program can be waited for").code()
@@ -143,6 +159,15 @@ fn as_called(path: &str, request: &Value) -> Value {
     }
     request["controller"]["spec"]["hooks"][call]["version"] = "v2".into();
     request
+}
+
+fn folder_of(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    fs::create_dir(folder.path().join("hooks")).expect("it can hold a folder");
+    for (path, text) in files {
+        write(&folder.path().join("hooks").join(path), text);
+    }
+    folder
 }
 
 pub fn reply(response: reqwest::Result<Response>) -> Reply {

@@ -3,20 +3,20 @@
 mod health;
 mod process;
 
-use std::io;
-use std::net::TcpListener;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::cli::admin::health::Health;
+use crate::cli::machine;
 use crate::cluster::Cluster;
 use crate::controller::meter::Meters;
 use crate::hook::local::Shelf;
 use crate::metric::text::Text;
 use crate::serve::admin::{self, Pages};
 use crate::serve::certificate::Certificate;
+use crate::serve::connections::Limits;
 
 #[derive(Args)]
 #[command(next_help_heading = "Metrics and probes")]
@@ -146,7 +146,8 @@ impl<'a> Wish<'a> {
         if address == NOWHERE {
             return Ok(());
         }
-        let service = match listen(address).and_then(|listener| admin::bind(listener, pages)) {
+        let limits = Limits::of_pages(machine::means());
+        let service = match admin::bind(address, pages, limits) {
             Ok(service) => service,
             Err(error) if self.asked.is_none() => {
                 tracing::warn!(address, %error, "{what} are not served: name another address with {flag}, or 0");
@@ -177,17 +178,4 @@ fn address(text: &str) -> Result<String, String> {
         return Ok(text.to_string());
     }
     Err("expected `:8080`, `127.0.0.1:8080`, or `0` for nowhere".into())
-}
-
-/// `:8080` is that port of every address of this machine, of IPv4 and IPv6.
-fn listen(address: &str) -> io::Result<TcpListener> {
-    if !address.starts_with(':') {
-        return TcpListener::bind(address);
-    }
-    match TcpListener::bind(format!("[::]{address}")) {
-        Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
-            TcpListener::bind(format!("0.0.0.0{address}"))
-        }
-        taken => taken,
-    }
 }

@@ -1,11 +1,9 @@
 //! How much of the cluster and of its own machine a process takes.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use clap::Args;
 use tracing::info;
 
+use crate::cli::machine::{cpus, memory_limit};
 use crate::cli::value::whole;
 use crate::cluster::limit::Rate;
 
@@ -86,45 +84,9 @@ fn positive(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected a number above zero, such as `0.5`".into())
 }
 
-/// The CPUs that this process may use: its affinity and the quota of its cgroup count, the machine's number does not.
-pub(super) fn cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 fn visits(cpus: usize, memory: Option<u64>) -> usize {
     let by_memory = memory.map_or(usize::MAX, |bytes| (bytes / BYTES_PER_VISIT) as usize);
     (cpus * VISITS_PER_CPU).min(by_memory).clamp(4, 256)
-}
-
-/// The least memory limit of this process's cgroup and those around it, in bytes.
-fn memory_limit() -> Option<u64> {
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let files = limit_files(&own);
-    files.iter().filter_map(|file| limit(&fs::read_to_string(file).ok()?)).min()
-}
-
-/// Where limits are: version 2 has one tree of cgroups, version 1 one for memory alone.
-fn limit_files(own: &str) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for line in own.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
-        let (root, file) = match controllers {
-            "" => (Path::new("/sys/fs/cgroup"), "memory.max"),
-            named if named.split(',').any(|name| name == "memory") => {
-                (Path::new("/sys/fs/cgroup/memory"), "memory.limit_in_bytes")
-            }
-            _ => continue,
-        };
-        let own = root.join(path.trim_start_matches('/'));
-        files.extend(own.ancestors().take_while(|folder| folder.starts_with(root)).map(|it| it.join(file)));
-    }
-    files
-}
-
-/// A number of bytes; version 1 writes no limit as a number beyond all machines.
-fn limit(text: &str) -> Option<u64> {
-    text.trim().parse().ok().filter(|bytes| *bytes < 1 << 60)
 }
 
 #[cfg(test)]
@@ -139,24 +101,5 @@ mod tests {
         assert_eq!(visits(2, None), 64);
         assert_eq!(visits(128, None), 256);
         assert_eq!(visits(1, Some(1 << 20)), 4);
-    }
-
-    #[test]
-    fn limits_of_both_versions_are_found() {
-        let names = |own: &str| -> Vec<String> {
-            limit_files(own).iter().map(|file| file.display().to_string()).collect()
-        };
-        assert_eq!(names("0::/\n"), ["/sys/fs/cgroup/memory.max"]);
-        assert_eq!(
-            names("0::/pod/box\n"),
-            [
-                "/sys/fs/cgroup/pod/box/memory.max",
-                "/sys/fs/cgroup/pod/memory.max",
-                "/sys/fs/cgroup/memory.max"
-            ]
-        );
-        assert_eq!(names("5:cpu,cpuacct:/\n4:memory:/\n"), ["/sys/fs/cgroup/memory/memory.limit_in_bytes"]);
-        assert_eq!(limit("134217728\n"), Some(128 << 20));
-        assert_eq!([limit("max\n"), limit("9223372036854771712\n")], [None, None]);
     }
 }

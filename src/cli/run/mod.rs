@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use tracing::error;
 
 use crate::cli::log::Wish;
-use crate::cli::{Ended, admin, connect, definitions_in, serve, value, webhook};
+use crate::cli::{Ended, admin, connect, definitions_in, machine, serve, value, webhook};
 use crate::cluster::gate::Gate;
 use crate::cluster::lease::Election;
 use crate::cluster::object::Managers;
@@ -54,7 +54,7 @@ pub(super) struct Flags {
     /// Sends webhooks that have a path alone to a hook service deployed apart
     #[arg(long, value_name = "URL", conflicts_with = "hooks", value_parser = value::url)]
     hook_url: Option<String>,
-    /// Also answer hook calls over HTTP here, as `serve` does
+    /// Also answer hook calls over HTTP here, as `serve` does; :PORT for every address
     #[arg(long, value_name = "ADDRESS:PORT", env = "SYNCWRIGHT_LISTEN", value_parser = value::address)]
     listen: Option<String>,
     /// The cluster; else $KUBECONFIG, the pod's service account, ~/.kube/config
@@ -126,13 +126,13 @@ const AFTER_HELP: &str = "\
 Try:
   syncwright run --controllers controllers.yaml --hooks hooks
   syncwright run --listen 127.0.0.1:8090          the same process answers curl
-  syncwright run --webhook-listen 0.0.0.0:9443 --webhook-host syncwright.operators.svc
+  syncwright run --webhook-listen :9443 --webhook-host syncwright.operators.svc
                                                   the API server may ask too
 
 Exit codes: 0 stopped by SIGTERM or SIGINT, 1 the lease is lost (or a second signal came), 2 it could not start";
 
 pub(super) fn run(flags: Flags) -> Result<Ended> {
-    let threads = (limits::cpus() / 2).clamp(1, 4);
+    let threads = (machine::cpus() / 2).clamp(1, 4);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let ended = runtime.block_on(control(flags));
     runtime.shutdown_timeout(Duration::from_secs(1));

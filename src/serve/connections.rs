@@ -1,0 +1,318 @@
+//! The connections of a port: how many there may be, and how long one may wait for its caller.
+//!
+//! The server below us gives a caller a time for the TLS handshake and for the head of its first request. It knows none
+//! for the heads that follow, nor for the reading of an answer, and a port that is full it leaves full. So a connection
+//! that has waited for its caller too long is closed here, and where all places are taken a further connection gets the
+//! place of the one that has waited the longest: who holds connections open takes nothing from those who use theirs.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd, RawFd};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use actix_tls::accept::rustls_0_23::TlsStream;
+use actix_web::Error;
+use actix_web::body::MessageBody;
+use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
+use actix_web::middleware::Next;
+use actix_web::rt::net::TcpStream;
+
+/// Memory that the head of one request can take: what the server below us reads before it refuses a head.
+const HEAD_BYTES: u64 = 128 << 10;
+/// The part of the memory that heads of one port may take.
+const PART_OF_MEMORY: u64 = 8;
+/// More than can wait for a render have no use of a connection.
+const CALLS: u64 = 512;
+/// One Prometheus, one kubelet and somebody who looks.
+const PAGES: u64 = 64;
+/// A port is of use even on a machine that has next to nothing.
+const LEAST: u64 = 8;
+/// Longer than the minute after which controllers and proxies let go of an idle connection, so that they do it first.
+const CALLER_WAITS: Duration = Duration::from_secs(75);
+/// A probe takes a connection of its own each time, and a scraper connects again.
+const PROBE_WAITS: Duration = Duration::from_secs(10);
+/// That a port is full is said once in this time.
+const SAID_AGAIN: Duration = Duration::from_secs(60);
+
+/// What a process may take of its machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Means {
+    /// In bytes; `None` where there is no limit.
+    pub memory: Option<u64>,
+    /// Open files and sockets.
+    pub files: Option<u64>,
+}
+
+/// What the callers of one port may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Connections, of which those that wait for their callers make room for others.
+    pub connections: usize,
+    /// How long a connection may be without a request that is being answered.
+    pub wait: Duration,
+}
+
+impl Limits {
+    /// Of a port that answers hook calls or the API server. Two such ports take a quarter of the files together.
+    pub(crate) fn of_calls(means: Means) -> Limits {
+        let heads = means.memory.map_or(CALLS, |bytes| bytes / PART_OF_MEMORY / HEAD_BYTES);
+        let files = means.files.map_or(CALLS, |files| files / 8);
+        Limits { connections: CALLS.min(heads).min(files).max(LEAST) as usize, wait: CALLER_WAITS }
+    }
+
+    /// Of a port with pages for probes and scrapers. Two such ports take an eighth of the files together.
+    pub(crate) fn of_pages(means: Means) -> Limits {
+        let files = means.files.map_or(PAGES, |files| files / 16);
+        Limits { connections: PAGES.min(files).max(LEAST) as usize, wait: PROBE_WAITS }
+    }
+
+    /// How many the server below us may hold: those that shake hands or are being closed, too.
+    pub(super) fn with_those_that_come_and_go(&self) -> usize {
+        self.connections + self.connections.div_ceil(4)
+    }
+}
+
+/// The connections of one port.
+#[derive(Debug)]
+pub(super) struct Connections {
+    limits: Limits,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    next: u64,
+    held: BTreeMap<u64, Held>,
+    /// When it was last said that all places are taken.
+    said: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Held {
+    socket: RawFd,
+    /// Since when it waits for its caller, unless an answer is being made.
+    waits_since: Option<Instant>,
+}
+
+impl Connections {
+    pub(super) fn new(limits: Limits) -> Arc<Connections> {
+        Arc::new(Connections { limits, open: Mutex::default() })
+    }
+
+    /// Takes note of a new connection. To be called by the server below us, with what it keeps for each.
+    pub(super) fn meet(self: &Arc<Self>, stream: &dyn Any, kept: &mut Extensions) {
+        let plain = stream.downcast_ref::<TcpStream>();
+        let secured = stream.downcast_ref::<TlsStream<TcpStream>>().map(|stream| stream.get_ref().0);
+        if let Some(stream) = plain.or(secured) {
+            kept.insert(Rc::new(self.admit(stream.as_raw_fd(), Instant::now())));
+        }
+    }
+
+    fn admit(self: &Arc<Self>, socket: RawFd, now: Instant) -> Connection {
+        let mut open = self.open();
+        if open.held.len() >= self.limits.connections {
+            open.make_room(now);
+        }
+        let id = open.next;
+        open.next += 1;
+        open.held.insert(id, Held { socket, waits_since: Some(now) });
+        Connection { id, of: self.clone() }
+    }
+
+    /// Closes what waits too long, for as long as it is polled.
+    pub(super) async fn watch(&self) {
+        loop {
+            tokio::time::sleep(self.limits.wait / 8).await;
+            self.open().close_where(Instant::now(), self.limits.wait);
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// Where every connection is at work there is no room to be made: they end by themselves.
+    fn make_room(&mut self, now: Instant) {
+        if self.said.is_none_or(|said| now.saturating_duration_since(said) > SAID_AGAIN) {
+            tracing::warn!(
+                connections = self.held.len(),
+                "port is full, new callers take the places of those that send nothing"
+            );
+            self.said = Some(now);
+        }
+        let waiting = self.held.iter().filter_map(|(id, held)| Some((held.waits_since?, *id)));
+        if let Some((_, id)) = waiting.min() {
+            self.close(id);
+        }
+    }
+
+    fn close_where(&mut self, now: Instant, wait: Duration) {
+        let over = |since: Instant| now.saturating_duration_since(since) > wait;
+        let ids: Vec<u64> = self
+            .held
+            .iter()
+            .filter(|(_, held)| held.waits_since.is_some_and(over))
+            .map(|(id, _)| *id)
+            .collect();
+        ids.into_iter().for_each(|id| self.close(id));
+    }
+
+    /// The server below us sees its caller leave, and lets go of the socket.
+    fn close(&mut self, id: u64) {
+        if let Some(held) = self.held.remove(&id) {
+            // SAFETY: a plain system call. The socket is open, and no other than it was: whoever closes it has dropped the
+            // `Connection` before, which takes it out of here under the lock that is held now.
+            unsafe { libc::shutdown(held.socket, libc::SHUT_RDWR) };
+        }
+    }
+}
+
+/// One connection, kept with it for as long as it is open.
+#[derive(Debug)]
+pub(super) struct Connection {
+    id: u64,
+    of: Arc<Connections>,
+}
+
+impl Connection {
+    /// Something is still to come from the caller.
+    pub(super) fn waits(&self) {
+        self.set(Some(Instant::now()));
+    }
+
+    /// All is there that an answer is made from.
+    pub(super) fn works(&self) {
+        self.set(None);
+    }
+
+    fn set(&self, waits_since: Option<Instant>) {
+        if let Some(held) = self.of.open().held.get_mut(&self.id) {
+            held.waits_since = waits_since;
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.of.open().held.remove(&self.id);
+    }
+}
+
+/// Tells of a request from its head to its answer. Whoever reads a body tells of that.
+pub(super) async fn follow<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<B>, Error> {
+    let connection = request.conn_data::<Rc<Connection>>().cloned();
+    connection.iter().for_each(|connection| connection.works());
+    let response = next.call(request).await;
+    connection.iter().for_each(|connection| connection.waits());
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{ErrorKind, Read};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// Connections whose callers can see whether they are still there.
+    struct Port {
+        connections: Arc<Connections>,
+        began: Instant,
+    }
+
+    struct Caller {
+        theirs: UnixStream,
+        connection: Connection,
+        _ours: UnixStream,
+    }
+
+    impl Port {
+        fn new(connections: usize) -> Port {
+            let limits = Limits { connections, wait: Duration::from_secs(10) };
+            Port { connections: Connections::new(limits), began: Instant::now() }
+        }
+
+        fn at(&self, seconds: u64) -> Instant {
+            self.began + Duration::from_secs(seconds)
+        }
+
+        fn call(&self, seconds: u64) -> Caller {
+            let (theirs, ours) = UnixStream::pair().expect("a pair of sockets");
+            theirs.set_nonblocking(true).expect("it can be asked without waiting");
+            let connection = self.connections.admit(ours.as_raw_fd(), self.at(seconds));
+            Caller { theirs, connection, _ours: ours }
+        }
+    }
+
+    impl Caller {
+        fn is_connected(&self) -> bool {
+            let read = (&self.theirs).read(&mut [0]);
+            read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+        }
+    }
+
+    #[test]
+    fn a_further_caller_takes_the_place_of_the_one_that_has_waited_the_longest() {
+        let port = Port::new(3);
+        let callers = [port.call(0), port.call(1), port.call(2)];
+        callers[0].connection.works();
+        let fourth = port.call(3);
+        assert_eq!(callers.each_ref().map(Caller::is_connected), [true, false, true]);
+        let fifth = port.call(4);
+        assert_eq!(callers.each_ref().map(Caller::is_connected), [true, false, false]);
+        assert!(fourth.is_connected() && fifth.is_connected());
+    }
+
+    #[test]
+    fn nobody_who_is_being_answered_makes_room() {
+        let port = Port::new(2);
+        let callers = [port.call(0), port.call(0)];
+        callers.iter().for_each(|caller| caller.connection.works());
+        let further = port.call(1);
+        assert!(callers.iter().chain([&further]).all(Caller::is_connected));
+    }
+
+    #[test]
+    fn whoever_waits_too_long_is_let_go() {
+        let port = Port::new(9);
+        let (first, second, third) = (port.call(0), port.call(1), port.call(0));
+        third.connection.works();
+        port.connections.open().close_where(port.at(11), port.connections.limits.wait);
+        assert_eq!([&first, &second, &third].map(Caller::is_connected), [false, true, true]);
+    }
+
+    #[test]
+    fn a_connection_that_has_ended_leaves_nothing_behind() {
+        let port = Port::new(2);
+        drop(port.call(0));
+        let callers = [port.call(1), port.call(2)];
+        assert!(callers.iter().all(Caller::is_connected));
+        drop(callers);
+        assert!(port.connections.open().held.is_empty());
+    }
+
+    #[test]
+    fn limits_follow_memory_and_files() {
+        let calls = |memory: Option<u64>, files| Limits::of_calls(Means { memory, files }).connections;
+        let pages = |files| Limits::of_pages(Means { memory: None, files }).connections;
+        assert_eq!(calls(None, None), 512);
+        assert_eq!(calls(Some(128 << 20), Some(1 << 20)), 128);
+        assert_eq!(calls(Some(1 << 30), Some(1024)), 128);
+        assert_eq!((calls(Some(1), Some(1)), pages(Some(1))), (8, 8));
+        assert_eq!((pages(None), pages(Some(256))), (64, 16));
+        // All four ports with all that comes and goes leave half of the files to the controller.
+        let taken = |limits: Limits| 2 * limits.with_those_that_come_and_go();
+        for files in [256, 1024, 4096, 1 << 20] {
+            let means = Means { memory: None, files: Some(files) };
+            let all = taken(Limits::of_calls(means)) + taken(Limits::of_pages(means));
+            assert!(all as u64 <= files / 2, "{all} of {files}");
+        }
+    }
+}
