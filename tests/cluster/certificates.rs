@@ -241,3 +241,25 @@ fn no_request_fails_while_certificates_and_authorities_are_renewed() {
     assert_ne!(validated.kept("tls.crt"), certificate);
     assert!(validated.kept("ca.crt").ends_with(&authority) || !validated.kept("ca.crt").contains(&authority));
 }
+
+/// As when a release is upgraded that had no webhooks: the older process goes when the newer one is ready.
+#[test]
+fn one_that_stands_by_is_ready_without_a_certificate_and_makes_it_when_it_leads() {
+    let validated = Validated::new("taken-up");
+    let namespace = format!("--leader-elect-namespace={}", validated.lab.namespace);
+    let elect = ["--leader-elect", &namespace, "--leader-elect-retry-period=500ms"];
+    let older = validated.lab.start(&elect);
+    let leads = || older.log().contains("Successfully acquired lease");
+    validated.lab.wait_until("the older one leads", leads);
+    let newer = validated.start(&[&elect[..], &ANY_PORTS].concat());
+    let pages = Pages::of(&newer);
+    pages.becomes_ready();
+    let said = pages.probe("/readyz?verbose").text;
+    let secret = format!("{}/hooks", validated.lab.namespace);
+    assert!(said.contains(&format!("[!]webhooks: the leader is to make Secret `{secret}`")), "{said}");
+    assert!(older.terminate().success());
+    wait_until(SOON, "it has made it", || {
+        let said = pages.probe("/readyz?verbose");
+        if said.text.contains("[+]webhooks: the certificate is good until") { Ok(()) } else { Err(said.text) }
+    });
+}

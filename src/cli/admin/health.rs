@@ -100,11 +100,10 @@ impl Health {
             checks.push(Check::new("definitions", Found::Missing("being started".into())));
         }
         checks.extend(self.subjects.shelf.iter().flat_map(|shelf| hooks(shelf)));
-        checks.extend(
-            self.subjects.certificate.iter().map(|certificate| {
-                Check::new("webhooks", webhooks(&certificate.standing(), Timestamp::now()))
-            }),
-        );
+        checks.extend(self.subjects.certificate.iter().map(|certificate| {
+            let leads = self.subjects.cluster.gate.is_open();
+            Check::new("webhooks", webhooks(&certificate.standing(), leads, Timestamp::now()))
+        }));
         checks
     }
 
@@ -158,11 +157,14 @@ fn pulse(age: Duration) -> Found {
     Found::Missing(format!("no task has come to its turn for {} s: the process is stuck", age.as_secs()))
 }
 
-/// Without a certificate that is good the API server's questions are not answered.
-fn webhooks(standing: &Standing, now: Timestamp) -> Found {
+/// Without a certificate that is good the API server's questions are not answered. Where there has never been one it is the
+/// leader's to make, who may be an older release that makes none: one that stands by and were not ready for that would keep
+/// the older one in its place.
+fn webhooks(standing: &Standing, leads: bool, now: Timestamp) -> Found {
     let trouble = standing.trouble.clone();
     let Some(until) = standing.until.and_then(|until| Timestamp::from_second(until).ok()) else {
-        return Found::Missing(trouble.unwrap_or_default());
+        let trouble = trouble.unwrap_or_default();
+        return if leads { Found::Missing(trouble) } else { Found::Noted(trouble) };
     };
     let shown = format!("the certificate is good until {until}");
     match trouble {
@@ -205,11 +207,13 @@ mod tests {
         };
         let good = Some(now.as_second() + 60);
         let text = "the certificate is good until 2026-12-01T00:01:00Z";
-        assert_eq!(webhooks(&standing(good, None), now), Found::Well(text.into()));
-        assert_eq!(webhooks(&standing(good, Some("why")), now), Found::Noted(format!("{text}; why")));
-        assert_eq!(webhooks(&standing(None, Some("why")), now), Found::Missing("why".into()));
+        let leader = |standing: Standing| webhooks(&standing, true, now);
+        assert_eq!(leader(standing(good, None)), Found::Well(text.into()));
+        assert_eq!(leader(standing(good, Some("why"))), Found::Noted(format!("{text}; why")));
+        assert_eq!(leader(standing(None, Some("why"))), Found::Missing("why".into()));
+        assert_eq!(webhooks(&standing(None, Some("why")), false, now), Found::Noted("why".into()));
         let ended = "the certificate was good until 2026-12-01T00:00:00Z";
-        assert_eq!(webhooks(&standing(Some(now.as_second()), None), now), Found::Missing(ended.into()));
+        assert_eq!(leader(standing(Some(now.as_second()), None)), Found::Missing(ended.into()));
     }
 
     #[test]
