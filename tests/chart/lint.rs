@@ -2,6 +2,9 @@
 
 use crate::helm::{Helm, find, objects, read, text, yaml};
 
+/// The shipped kind that is served in several versions.
+const CONVERTED: &str = "postgresqlclusters.db.example.com";
+
 #[test]
 fn helm_finds_no_fault() {
     let helm = Helm::new();
@@ -71,7 +74,11 @@ fn crds_are_those_of_the_sources_and_are_kept() {
         "hooks/mysql/crd.yaml",
         "hooks/postgresqlcluster/crd.yaml",
     ] {
-        let source = yaml(&read(file));
+        let mut source = yaml(&read(file));
+        if let Some(service) = source.pointer_mut("/spec/conversion/webhook/clientConfig/service") {
+            service["name"] = "sw-webhook".into();
+            service["namespace"] = "ops".into();
+        }
         let crd = find(&rendered, "CustomResourceDefinition", source["metadata"]["name"].as_str().unwrap());
         assert_eq!(crd["spec"], source["spec"], "{file}");
         assert_eq!(crd["metadata"]["annotations"]["helm.sh/resource-policy"], "keep", "{file}");
@@ -120,6 +127,30 @@ fn chart_is_small() {
     assert!(size < 100_000, "{size} bytes");
 }
 
+/// Who serves a kind in several versions has its objects converted by this release, or is told that nobody would.
+#[test]
+fn a_converted_kind_needs_the_webhooks() {
+    let helm = Helm::new();
+    let rendered = objects(&helm.template(&[]));
+    let crd = find(&rendered, "CustomResourceDefinition", CONVERTED);
+    assert_eq!(crd["metadata"]["labels"]["syncwright.io/inject-ca-from"], "ops.sw-webhook");
+    let service = &crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"];
+    find(&rendered, "Service", service["name"].as_str().unwrap());
+    let arguments = &find(&rendered, "Deployment", "sw")["spec"]["template"]["spec"]["containers"][0]["args"];
+    for flag in ["--webhook-host=sw-webhook.ops.svc", "--webhook-secret=ops/sw-webhook"] {
+        assert!(arguments.as_array().unwrap().contains(&flag.into()), "{flag}: {arguments}");
+    }
+
+    let off = ["template", "sw", "chart", "--set", "webhooks.enabled=false"];
+    let told = text(&helm.run(&off).stderr);
+    let expected = "PostgreSQLCluster has several versions, between which a webhook converts; leave webhooks.enabled on, or \
+                    switch operators.postgresqlcluster off, or crds.operators where the CRD comes from elsewhere";
+    assert!(told.contains(expected), "{told}");
+    for without in ["operators.postgresqlcluster=false", "crds.operators=false"] {
+        helm.answer(&[&off[..], &["--set", without]].concat());
+    }
+}
+
 #[test]
 fn certificate_of_cert_manager_is_mounted_and_asked_for() {
     let values = [
@@ -141,7 +172,15 @@ fn certificate_of_cert_manager_is_mounted_and_asked_for() {
     }
     assert!(!arguments.contains("--webhook-host"), "{arguments}");
     let webhooks = find(&rendered, "ValidatingWebhookConfiguration", "ops-sw");
-    assert_eq!(webhooks["metadata"]["annotations"]["cert-manager.io/inject-ca-from"], "ops/sw-webhook");
+    let converted = find(&rendered, "CustomResourceDefinition", CONVERTED);
+    for object in [webhooks, converted] {
+        assert_eq!(object["metadata"]["annotations"]["cert-manager.io/inject-ca-from"], "ops/sw-webhook");
+        assert!(
+            object["metadata"]["labels"]["syncwright.io/inject-ca-from"].is_null(),
+            "it is cert-manager's"
+        );
+    }
+    assert_eq!(converted["metadata"]["annotations"]["helm.sh/resource-policy"], "keep");
     assert!(rendered.iter().all(|object| object["kind"] != "Secret"), "it is cert-manager's");
 }
 

@@ -17,10 +17,12 @@ const SOON: Duration = Duration::from_secs(90);
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/ops/deployments/sw";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/ops/leases/metacontroller";
 const MYSQL: &str = "/apis/database.example.com/v1/namespaces/shop/mysqls/orders-db";
-const POSTGRESQL: &str = "/apis/db.example.com/v1alpha1/namespaces/shop/postgresqlclusters/accounts";
+const POSTGRESQL: &str = "/apis/db.example.com/v1/namespaces/shop/postgresqlclusters/accounts";
 const SCHEDULE: &str = "/apis/ops.io/v1alpha1/namespaces/shop/backupschedules/orders";
 const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mysqls.database.example.com";
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/ops-sw";
+const CONVERTED: &str =
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/postgresqlclusters.db.example.com";
 const CERTIFICATE: &str = "/api/v1/namespaces/ops/secrets/sw-webhook";
 const SERVICE: &str = "/api/v1/namespaces/shop/services/orders-db";
 
@@ -53,7 +55,7 @@ impl Release {
     fn put(&self, verb: &str, chart: &str) {
         let [metrics, probes, webhooks] = self.ports;
         // No container runs behind the Service, so that the API server asks it in vain.
-        let webhooks = format!("webhooks.enabled=true,webhooks.port={webhooks},webhooks.timeoutSeconds=1");
+        let webhooks = format!("webhooks.port={webhooks},webhooks.timeoutSeconds=1");
         let ports = format!("metrics.port={metrics},probes.port={probes},{webhooks}");
         done(&self.helm(&[verb, "sw", chart, "--wait", "--timeout=2m", "--set", &ports]).output().unwrap());
     }
@@ -147,11 +149,12 @@ fn release_is_installed_upgraded_rolled_back_and_leaves_nothing() {
         release.wait(DEPLOYMENT, "2 pods are ready", |found| found["status"]["readyReplicas"] == 2);
     let mounted = Mounted::of(plane, "ops", DEPLOYMENT);
     let controller = mounted.start();
-    let trusted = |object: &Value| {
-        let bundle = &object["webhooks"][0]["clientConfig"]["caBundle"];
-        bundle.is_string() && *bundle == plane.get(CERTIFICATE).unwrap_or_default()["data"]["ca.crt"]
-    };
+    let bundle = || plane.get(CERTIFICATE).unwrap_or_default()["data"]["ca.crt"].clone();
+    let is_trusted = |client: &Value| client["caBundle"].is_string() && client["caBundle"] == bundle();
+    let trusted = |object: &Value| is_trusted(&object["webhooks"][0]["clientConfig"]);
+    let converts = |crd: &Value| is_trusted(&crd["spec"]["conversion"]["webhook"]["clientConfig"]);
     release.wait(WEBHOOKS, "the certificate is trusted", trusted);
+    release.wait(CONVERTED, "the certificate is trusted", converts);
     release.apply_examples();
     let more = |service: &Value| service["metadata"]["annotations"]["more"] == "1";
     assert!(!more(&release.wait(SERVICE, "it is there", |_| true)));
@@ -160,6 +163,7 @@ fn release_is_installed_upgraded_rolled_back_and_leaves_nothing() {
     release.put("upgrade", &changed_chart(folder.path()));
     release.wait(CRD, "the CRD is upgraded", has_more_column);
     release.wait(WEBHOOKS, "the certificate is still trusted", trusted);
+    release.wait(CONVERTED, "the certificate is still trusted", converts);
     mounted.update();
     release.wait(SERVICE, "the changed template is used", more);
 

@@ -248,7 +248,7 @@ fn postgresqlcluster_refuses_bad_schedules_and_shrinking_at_apply() {
     });
     lab.plane.create(collection, &object);
     lab.plane.delete_at_end(format!("{collection}/{}", lab.namespace));
-    let db = operator.add("db", json!({"version": "16", "storage": "2Gi"}));
+    let db = operator.add("db", json!({"version": "16", "storage": {"size": "2Gi"}}));
     let patched = |spec: Value| {
         let body = json!({"spec": spec}).to_string();
         let reply = lab.plane.send("PATCH", &db, "application/merge-patch+json", &body).expect("an answer");
@@ -261,7 +261,7 @@ fn postgresqlcluster_refuses_bad_schedules_and_shrinking_at_apply() {
     });
     let (status, message) = patched(json!({"backup": {"schedule": "61 2 * * *"}}));
     assert!(status == 422 && message.contains("spec.backup.schedule: minute: "), "{message}");
-    let (status, message) = patched(json!({"storage": "1Gi"}));
-    assert!(status == 422 && message.contains("spec.storage"), "{message}");
+    let (status, message) = patched(json!({"storage": {"size": "1Gi"}}));
+    assert!(status == 422 && message.contains("spec.storage.size"), "{message}");
     assert_eq!(patched(json!({"backup": {"schedule": "*/5 1-5 * * 1-5"}})).0, 200);
 }

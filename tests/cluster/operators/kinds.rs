@@ -58,9 +58,9 @@ fn takes(operator: &Operator, spec: &Value, taken: &[(&str, Value)]) {
 
 /// Refused as a change of the spec, though each is fine by itself.
 #[track_caller]
-fn refuses_to_shrink(operator: &Operator, spec: &Value, field: &str) {
+fn refuses_to_shrink(operator: &Operator, spec: &Value, smaller: Value) {
     let path = operator.add("shrinks", spec.clone());
-    let patch = json!({"spec": {field: "1Gi"}}).to_string();
+    let patch = json!({"spec": smaller}).to_string();
     let answer = operator.lab.plane.send("PATCH", &path, "application/merge-patch+json", &patch);
     let answer = answer.expect("the API server answers");
     assert!(answer.message().contains("a volume cannot shrink"), "{}", answer.message());
@@ -97,7 +97,8 @@ fn backupschedule_fills_in_and_refuses() {
 #[test]
 fn postgresqlcluster_fills_in_and_refuses() {
     let pg = Operator::new("postgresqlcluster", "pg-kind");
-    let spec = json!({"version": "16", "storage": "10Gi", "backup": {"schedule": "*/5 1-5 * * MON"}});
+    let spec =
+        json!({"version": "16", "storage": {"size": "10Gi"}, "backup": {"schedule": "*/5 1-5 * * MON"}});
     let stored = tried(&pg, spec.clone()).expect("it is taken");
     assert_eq!((&stored["replicas"], &stored["backup"]["retentionDays"]), (&json!(3), &json!(7)));
     let refused = [
@@ -105,9 +106,11 @@ fn postgresqlcluster_fills_in_and_refuses() {
         ("/version", json!("13")),
         ("/version", json!(16)),
         ("/storage", json!(null)),
-        ("/storage", json!("10")),
-        ("/storage", json!("10Mi")),
-        ("/storage", json!("0Gi")),
+        ("/storage", json!("10Gi")),
+        ("/storage/size", json!(null)),
+        ("/storage/size", json!("10")),
+        ("/storage/size", json!("10Mi")),
+        ("/storage/size", json!("0Gi")),
         ("/replicas", json!(0)),
         ("/replicas", json!(11)),
         ("/replicas", json!("3")),
@@ -122,7 +125,7 @@ fn postgresqlcluster_fills_in_and_refuses() {
         &spec,
         &[("/replicas", json!(10)), ("/backup/retentionDays", json!(90)), ("/version", json!("14"))],
     );
-    refuses_to_shrink(&pg, &spec, "storage");
+    refuses_to_shrink(&pg, &spec, json!({"storage": {"size": "1Gi"}}));
 }
 
 #[test]
@@ -149,5 +152,5 @@ fn mysql_fills_in_and_refuses() {
         &spec,
         &[("/replicas", json!(10)), ("/version", json!("5.7")), ("/config", json!({"a": "", "b": "1"}))],
     );
-    refuses_to_shrink(&my, &spec, "storageSize");
+    refuses_to_shrink(&my, &spec, json!({"storageSize": "1Gi"}));
 }

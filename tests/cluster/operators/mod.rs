@@ -12,3 +12,4 @@ pub mod operator;
 mod postgresqlcluster;
 mod postgresqlcluster_deleted;
 mod postgresqlcluster_upgraded;
+mod postgresqlcluster_versions;

@@ -13,7 +13,7 @@ const QUIET: Duration = Duration::from_secs(1);
 /// With quantities that the API server keeps in another form.
 fn spec(replicas: u64) -> Value {
     json!({
-        "replicas": replicas, "version": "14", "storage": "1Gi",
+        "replicas": replicas, "version": "14", "storage": {"size": "1Gi"},
         "backup": {"schedule": "*/5 1-5 * * 1-5", "retentionDays": 7},
         "resources": {"requests": {"cpu": "1000m", "memory": "1024Mi"}, "limits": {"cpu": "2.0", "memory": "2048Mi"}},
     })
@@ -84,7 +84,7 @@ fn postgresqlcluster_lives_from_its_creation_to_its_deletion() {
 
     // B76: the template of the claims stays, the claims grow, and no pod is touched.
     let before = (pods(&pg, "db"), uid(&lab.get(&set)).to_owned());
-    pg.set_spec(&db, json!({"storage": "2Gi"}));
+    pg.set_spec(&db, json!({"storage": {"size": "2Gi"}}));
     for ordinal in 0..3 {
         let grown = |claim: &Value| claim["status"]["capacity"]["storage"] == "2Gi";
         lab.wait(&claim(&pg, "db", ordinal), "it has grown", grown);
@@ -138,21 +138,12 @@ fn postgresqlcluster_lives_from_its_creation_to_its_deletion() {
 fn storage_whose_class_does_not_grow_is_one_condition_and_no_storm() {
     let pg = Operator::new("postgresqlcluster", "fixed").with_own_finalizer();
     let lab = &pg.lab;
-    for ordinal in 0..2 {
-        let name = format!("data-db-postgresql-{ordinal}");
-        let spec = json!({
-            "storageClassName": "fixed-size", "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
-        });
-        let claim = json!({
-            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec,
-        });
-        lab.plane.create(&lab.path("v1", "persistentvolumeclaims", ""), &claim);
-    }
     let controller = pg.start();
-    let db = pg.add("db", spec(2));
+    let mut fixed = spec(2);
+    fixed["storage"]["storageClassName"] = json!("fixed-size");
+    let db = pg.add("db", fixed);
     wait_running(&pg, &db, 2);
-    pg.set_spec(&db, json!({"storage": "2Gi"}));
+    pg.set_spec(&db, json!({"storage": {"size": "2Gi"}}));
     let told = lab.wait_refused(&db, "ImmutableField");
     let wanted = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
                   support resize";

@@ -6,7 +6,7 @@ use crate::operators::operator::{Operator, items};
 use crate::support::lab::{Lab, SOON};
 
 fn spec() -> Value {
-    json!({"replicas": 1, "version": "16", "storage": "1Gi"})
+    json!({"replicas": 1, "version": "16", "storage": {"size": "1Gi"}})
 }
 
 /// Deletes a namespace with all that is in it, and waits until it is gone.

@@ -36,7 +36,7 @@ fn upgrade_goes_from_the_top_stops_where_a_server_does_not_start_and_resumes() {
     let lab = &pg.lab;
     let set = lab.path("apps/v1", "statefulsets", "db-postgresql");
     let mut controller = pg.start();
-    let db = pg.add("db", json!({"replicas": 3, "version": "14", "storage": "1Gi"}));
+    let db = pg.add("db", json!({"replicas": 3, "version": "14", "storage": {"size": "1Gi"}}));
     pg.wait_phase(&db, "Running");
     pg.wait_settled(Duration::from_secs(1));
     let sets = History::of(lab.plane, &lab.path("apps/v1", "statefulsets", ""));

@@ -15,7 +15,7 @@ use crate::process::{Controller, Memory};
 use crate::root;
 
 const SCHEDULES: &str = "/apis/ops.io/v1alpha1";
-const CLUSTERS: &str = "/apis/db.example.com/v1alpha1";
+const CLUSTERS: &str = "/apis/db.example.com/v1";
 const MYSQLS: &str = "/apis/database.example.com/v1";
 /// Nothing written for so long: it has settled.
 const QUIET: Duration = Duration::from_secs(5);

@@ -19,10 +19,10 @@ pub fn schedule(number: usize) -> Value {
 
 pub fn postgresql(number: usize) -> Value {
     json!({
-        "apiVersion": "db.example.com/v1alpha1", "kind": "PostgreSQLCluster",
+        "apiVersion": "db.example.com/v1", "kind": "PostgreSQLCluster",
         "metadata": {"name": name("p", number)},
         "spec": {
-            "replicas": 3, "version": "16", "storage": "1Gi",
+            "replicas": 3, "version": "16", "storage": {"size": "1Gi"},
             "backup": {"schedule": "30 2 * * *", "retentionDays": 14},
             "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
         },

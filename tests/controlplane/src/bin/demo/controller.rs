@@ -11,6 +11,7 @@ use std::{env, fmt, thread};
 use controlplane::{ControlPlane, spawn_tied, spawn_tied_group};
 
 use crate::ending;
+use crate::kinds::Kinds;
 
 /// Builds the binary as `cargo build` does, beside this one. Cargo says on stderr how far it is.
 pub fn build(root: &Path) -> Result<PathBuf, String> {
@@ -39,6 +40,9 @@ fn folder() -> Result<PathBuf, String> {
     Ok(this.parent().expect("a program lies in a folder").to_owned())
 }
 
+/// Where the controller keeps the certificate with which it answers the API server.
+const SECRET: &str = "default/syncwright-webhook";
+
 pub struct Controller {
     arguments: Vec<String>,
     address: String,
@@ -46,12 +50,23 @@ pub struct Controller {
 }
 
 impl Controller {
-    pub fn start(plane: &ControlPlane, program: &Path, root: &Path) -> Result<Controller, String> {
+    /// In a control plane of the demo's own it also converts objects, for which another one could hardly reach it.
+    pub fn start(
+        plane: &ControlPlane,
+        kinds: &Kinds,
+        program: &Path,
+        root: &Path,
+    ) -> Result<Controller, String> {
         let log = folder()?.join("demo.log");
-        let address = address()?;
-        let arguments =
-            ["run", "--controllers", "controllers.yaml", "--hooks", "hooks", "--listen", &address];
-        let arguments = arguments.map(str::to_owned).to_vec();
+        let address = address(8090)?;
+        let mut arguments =
+            vec!["run", "--controllers", "controllers.yaml", "--hooks", "hooks", "--listen", &address];
+        let webhooks = address_of_webhooks(plane, kinds)?;
+        if let Some(webhooks) = &webhooks {
+            arguments.extend(["--webhook-listen", webhooks, "--webhook-host", "127.0.0.1"]);
+            arguments.extend(["--webhook-secret", SECRET]);
+        }
+        let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
         let file = File::create(&log).map_err(|error| format!("creating {}: {error}", log.display()))?;
         let also = file.try_clone().map_err(|error| format!("creating {}: {error}", log.display()))?;
         let mut command = Command::new(program);
@@ -106,9 +121,19 @@ impl fmt::Display for Controller {
     }
 }
 
+/// Where the API server is answered, which it is told of.
+fn address_of_webhooks(plane: &ControlPlane, kinds: &Kinds) -> Result<Option<String>, String> {
+    if plane.is_existing() {
+        return Ok(None);
+    }
+    let address = address(9443)?;
+    kinds.convert_at(plane, &address, SECRET)?;
+    Ok(Some(address))
+}
+
 /// The port that the documentation names, or any other where somebody has it.
-fn address() -> Result<String, String> {
-    let listener = TcpListener::bind("127.0.0.1:8090").or_else(|_| TcpListener::bind("127.0.0.1:0"));
+fn address(port: u16) -> Result<String, String> {
+    let listener = TcpListener::bind(("127.0.0.1", port)).or_else(|_| TcpListener::bind("127.0.0.1:0"));
     let address = listener.and_then(|listener| listener.local_addr());
     address.map(|address| address.to_string()).map_err(|error| format!("no free port on 127.0.0.1: {error}"))
 }

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use controlplane::ControlPlane;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::ending::output;
 
 const PATIENCE: Duration = Duration::from_secs(30);
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 pub struct Kinds(Vec<Kind>);
 
@@ -17,6 +18,8 @@ struct Kind {
     group: String,
     kind: String,
     plural: String,
+    /// Where a Service is asked to convert its objects.
+    conversion: Option<String>,
 }
 
 impl Kinds {
@@ -44,9 +47,29 @@ impl Kinds {
         Some(format!("/apis/{}/namespaces/{namespace}/{}", object["apiVersion"].as_str()?, kind.plural))
     }
 
+    /// Has the API server ask the process at this address to convert objects. Whoever keeps the Secret has it trusted.
+    ///
+    /// What is shipped names a Service, which a cluster on loopback has not.
+    pub fn convert_at(&self, plane: &ControlPlane, address: &str, secret: &str) -> Result<(), String> {
+        let label = json!({"syncwright.io/inject-ca-from": secret.replace('/', ".")});
+        for kind in &self.0 {
+            let Some(path) = &kind.conversion else { continue };
+            let client = json!({"service": null, "url": format!("https://{address}{path}")});
+            let conversion = json!({"webhook": {"clientConfig": client}});
+            let patch =
+                json!({"metadata": {"labels": label}, "spec": {"conversion": conversion}}).to_string();
+            let answer = plane.send("PATCH", &kind.crd(), "application/merge-patch+json", &patch);
+            let answer = answer.map_err(|error| format!("{}: {error}", kind.kind))?;
+            if !answer.is_success() {
+                return Err(format!("{}: {}", kind.kind, answer.message()));
+            }
+        }
+        Ok(())
+    }
+
     /// All of them as `kubectl get` takes them.
     pub fn resources(&self) -> String {
-        let names = self.0.iter().map(|kind| format!("{}.{}", kind.plural, kind.group));
+        let names = self.0.iter().map(Kind::name);
         names.collect::<Vec<_>>().join(",")
     }
 }
@@ -60,12 +83,27 @@ impl fmt::Display for Kinds {
 fn kind(crd: &Value) -> Kind {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let names = &crd["spec"]["names"];
-    Kind { group: text(&crd["spec"]["group"]), kind: text(&names["kind"]), plural: text(&names["plural"]) }
+    let conversion = crd.pointer("/spec/conversion/webhook/clientConfig/service/path");
+    Kind {
+        group: text(&crd["spec"]["group"]),
+        kind: text(&names["kind"]),
+        plural: text(&names["plural"]),
+        conversion: conversion.map(text),
+    }
+}
+
+impl Kind {
+    fn name(&self) -> String {
+        format!("{}.{}", self.plural, self.group)
+    }
+
+    fn crd(&self) -> String {
+        format!("{CRDS}/{}", self.name())
+    }
 }
 
 fn wait_until_served(plane: &ControlPlane, kind: &Kind) -> Result<(), String> {
-    let name = format!("{}.{}", kind.plural, kind.group);
-    let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+    let (name, path) = (kind.name(), kind.crd());
     let deadline = Instant::now() + PATIENCE;
     loop {
         let answer = plane.request("GET", &path, None).map_err(|error| format!("{name}: {error}"))?;

@@ -49,7 +49,8 @@ fn run(once: bool) -> Result<(), String> {
     let namespace =
         if plane.is_existing() { plane.namespace("syncwright-demo") } else { "default".to_owned() };
     let kinds = step("kinds", || Kinds::install(plane, &root), Kinds::to_string)?;
-    let controller = step("controller", || Controller::start(plane, &program, &root), Controller::to_string)?;
+    let controller =
+        step("controller", || Controller::start(plane, &kinds, &program, &root), Controller::to_string)?;
     let examples = step(
         "examples",
         || example::apply(plane, &kinds, &root, &namespace),
@@ -138,13 +139,20 @@ fn say_what_next(plane: &ControlPlane, controller: &Controller, namespace: &str,
         Ok(path) => path.display().to_string(),
         Err(_) => format!("KUBECONFIG={} kubectl --namespace {namespace}", plane.kubeconfig().display()),
     };
+    // Another cluster could not ask this controller to convert it.
+    let older = match plane.is_existing() {
+        true => String::new(),
+        false => format!(
+            "  {kubectl} get postgresqlclusters.v1alpha1.db.example.com accounts -o yaml    # as an older version has it\n"
+        ),
+    };
     ending::say(&format!(
         "
 Try next, in another terminal:
   {kubectl} get statefulsets,services,jobs,pods
   {kubectl} scale mysql/orders-db --replicas=3
   {kubectl} delete service/orders-db    # it comes back
-Ask a hook what it would make of a parent:
+{older}Ask a hook what it would make of a parent:
   curl --data-binary @hooks/mysql/example.yaml {}/mysql/sync
 Edit hooks/mysql/sync.yaml: what you save is in force a second later.
 The controller's log is {}.
