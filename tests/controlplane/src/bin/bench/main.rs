@@ -8,11 +8,13 @@ mod memory;
 mod parents;
 mod process;
 mod serve;
+mod start;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: bench memory PROGRAM PARENTS | bench serve PROGRAM SECONDS";
+const USAGE: &str =
+    "usage: bench memory PROGRAM PARENTS | bench serve PROGRAM SECONDS | bench start PROGRAM STARTS";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -33,6 +35,7 @@ fn measure(arguments: &[&str]) -> Result<(), String> {
     match *what {
         "memory" => memory::measure(&program, number),
         "serve" => serve::measure(&program, number),
+        "start" => start::measure(&program, number),
         _ => Err(USAGE.into()),
     }
 }

@@ -13,15 +13,15 @@ use crate::load::{self, Outcome};
 use crate::parents::mysql;
 use crate::root;
 
-const PATH: &str = "/mysql/sync";
+pub const PATH: &str = "/mysql/sync";
 const CONNECTIONS: [usize; 3] = [1, 8, 32];
 /// Before anything is counted.
 const WARM_UP: Duration = Duration::from_secs(2);
 
 /// The service under load. It is killed when it is dropped.
-struct Server {
+pub struct Server {
     child: Child,
-    address: String,
+    pub address: String,
 }
 
 impl Drop for Server {
@@ -67,7 +67,7 @@ fn print(connections: usize, ours: &Outcome, bare: &Outcome, cpu: f64) {
 }
 
 impl Server {
-    fn start(program: &Path) -> Result<Server, String> {
+    pub fn start(program: &Path) -> Result<Server, String> {
         let mut command = Command::new(program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--hooks"]).arg(root().join("hooks"));
         command.stdin(Stdio::null()).stderr(Stdio::piped());
@@ -102,7 +102,7 @@ impl Server {
 }
 
 /// What a controller asks when the children are there as the hook wanted them.
-fn request(address: &str) -> io::Result<String> {
+pub fn request(address: &str) -> io::Result<String> {
     let mut parent = mysql(0);
     let uid = "6f1c5b5e-5a37-4d5c-8a2e-0d1f0a9c1b11";
     for (field, value) in [
