@@ -1,6 +1,6 @@
 //! Writes that are refused, lost, late, or answered with something else.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -171,6 +171,42 @@ fn apply_without_an_answer_holds_up_no_other_parent() {
     }
     drop(hanging);
     stage.settles("stuck");
+}
+
+#[test]
+fn neighbours_of_one_kind_are_written_at_once_and_kinds_in_turn() {
+    let stage = Stage::new(&[THINGS, MAPS, ("v1", "Secret", "secrets", false)]);
+    stage.define(&[stage.definition("things", "demo.io/v1/things", &["v1/configmaps", "v1/secrets"])]);
+    stage.hook.answers(|call| {
+        let child = |kind: &str, name: &str| {
+            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name},
+                   "data": {"value": call["parent"]["spec"]["value"]}})
+        };
+        let children = [
+            child("ConfigMap", "one"),
+            child("ConfigMap", "two"),
+            child("Secret", "three"),
+            child("ConfigMap", "four"),
+        ];
+        (200, json!({"children": children}))
+    });
+    let _controller = stage.run(&[]);
+    let one = stage.server.fault(of_map("one"), Effect::Wait);
+    let three = stage.server.fault(|request| request.is_apply_of("secrets"), Effect::Wait);
+    stage.thing("a", 1, "x");
+    stage.until_true("the first waits and the second is there", || {
+        one.met() == 1 && stage.server.names("configmaps") == ["two"]
+    });
+    let freed = Instant::now();
+    drop(one);
+    stage.until_true("the third waits", || three.met() == 1);
+    let third = stage.server.traffic().times(|request| request.is_apply_of("secrets"));
+    assert!(third[0] > freed, "another kind waits for its turn");
+    assert_eq!(stage.server.names("configmaps"), ["one", "two"]);
+    let freed = Instant::now();
+    drop(three);
+    stage.until_true("all are there", || stage.server.names("configmaps") == ["four", "one", "two"]);
+    assert!(stage.server.traffic().times(of_map("four"))[0] > freed, "and the first kind for its next one");
 }
 
 #[test]

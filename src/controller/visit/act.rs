@@ -24,6 +24,31 @@ pub(super) struct Wish {
     pub failures: Vec<Failed>,
 }
 
+/// What steps refer to.
+pub(super) struct Scene<'a> {
+    pub situation: &'a Situation,
+    pub claimed: &'a Claimed,
+    pub desired: &'a Desired,
+    pub live: &'a [(usize, Arc<Object>)],
+    pub observed: &'a [Observed<'a>],
+}
+
+impl Scene<'_> {
+    /// Whether the second of two steps need not wait for the first: both apply, or both delete, objects of one kind.
+    /// From kind to kind the order is the author's.
+    fn may_overlap(&self, one: &Step, next: &Step) -> bool {
+        match (one, next) {
+            (Step::Apply { wanted: one, .. }, Step::Apply { wanted: next, .. }) => {
+                self.desired.wanted[*one].rule == self.desired.wanted[*next].rule
+            }
+            (Step::Delete { observed: one, .. }, Step::Delete { observed: next, .. }) => {
+                self.live[*one].0 == self.live[*next].0
+            }
+            _ => false,
+        }
+    }
+}
+
 impl Visit<'_> {
     /// Reads the children of an answer.
     pub(super) fn wish(
@@ -46,18 +71,19 @@ impl Visit<'_> {
         self.follow_others(situation, &desired);
         let live = self.live(claimed, &desired);
         let observed = self.all_observed(situation, &live);
-        let doubt = self.doubt(claimed);
-        for step in steps(&rules, &desired, &observed, &mut self.memory.children) {
-            // A write may take long, and what comes after the parent's end is left to nobody.
-            if !self.is_still(situation) {
-                acted.changed = true;
-                break;
-            }
-            if let (Some(doubt), Step::Delete { why: Farewell::Unwanted, .. }) = (doubt, &step) {
-                acted.put_off(doubt);
-                continue;
-            }
-            self.take(claimed, &desired, &live, &observed, step, &mut acted).await;
+        let mut steps = steps(&rules, &desired, &observed, &mut self.memory.children);
+        if let Some(doubt) = self.doubt(claimed) {
+            steps.retain(|step| {
+                let unwanted = matches!(step, Step::Delete { why: Farewell::Unwanted, .. });
+                if unwanted {
+                    acted.put_off(doubt);
+                }
+                !unwanted
+            });
+        }
+        let scene = Scene { situation, claimed, desired: &desired, live: &live, observed: &observed };
+        for together in steps.chunk_by(|one, next| scene.may_overlap(one, next)) {
+            self.take(&scene, together, &mut acted).await;
         }
         acted
     }

@@ -1,72 +1,101 @@
 //! Taking the plan's steps: deletes and applies, one refusal holding up no other child.
 
-use std::sync::Arc;
-
+use futures::StreamExt;
+use futures::stream;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use tracing::info;
 
 use crate::cluster::kind::{Kind, Resource};
-use crate::cluster::object::Object;
+use crate::cluster::object::Version;
 use crate::cluster::request::Error;
 use crate::cluster::write::Force;
 use crate::controller::visit::Visit;
-use crate::controller::visit::act::observed_as;
+use crate::controller::visit::act::{Scene, observed_as};
 use crate::controller::visit::acted::{Acted, Failed, Sort, failed_as};
 use crate::controller::visit::claim::Claimed;
 use crate::controller::visit::refused::verdict;
 use crate::object::name::Key;
-use crate::plan::desired::{Desired, Ownership, Wanted};
+use crate::plan::desired::{Ownership, Wanted};
 use crate::plan::memory::Probed;
 use crate::plan::refusal::Verdict;
 use crate::plan::steps::{Control, Farewell, Observed, Reason, Rest, Step};
 use crate::plan::takeover;
 use crate::problem::Place;
 
+/// So many objects are written at once.
+const AT_ONCE: usize = 8;
+
+/// A child that is to be applied.
+#[derive(Clone, Copy)]
+struct Parcel<'a> {
+    wanted: &'a Wanted,
+    present: Option<&'a Observed<'a>>,
+    why: &'a Reason,
+    force: Force,
+}
+
+/// What came of one write.
+enum Sent<T> {
+    Answered(Result<T, Error>),
+    NotTakenOver(Error),
+    /// The parent's end came first, and what would be made after it is left to nobody.
+    Late,
+}
+
 impl Visit<'_> {
-    pub(super) async fn take(
-        &mut self,
-        claimed: &Claimed,
-        desired: &Desired,
-        live: &[(usize, Arc<Object>)],
-        observed: &[Observed<'_>],
-        step: Step,
-        acted: &mut Acted,
-    ) {
+    /// Takes one step, or several that may overlap.
+    pub(super) async fn take(&mut self, scene: &Scene<'_>, steps: &[Step], acted: &mut Acted) {
+        match steps {
+            [Step::Apply { .. }, ..] => {
+                let parcels: Vec<Parcel> = steps.iter().filter_map(|step| self.parcel(scene, step)).collect();
+                let sending: Vec<_> = parcels.iter().map(|parcel| self.send(scene, *parcel)).collect();
+                let sent = at_once(sending).await;
+                for (parcel, sent) in parcels.iter().zip(sent) {
+                    self.note_applied(scene, *parcel, sent, acted);
+                }
+            }
+            [Step::Delete { .. }, ..] => {
+                let farewells: Vec<(usize, &Farewell)> = steps.iter().filter_map(farewell).collect();
+                let sending: Vec<_> =
+                    farewells.iter().map(|(observed, _)| self.delete(scene, *observed)).collect();
+                let sent = at_once(sending).await;
+                for ((observed, why), sent) in farewells.into_iter().zip(sent) {
+                    note_deleted(scene, observed, why, sent, acted);
+                }
+            }
+            others => {
+                for step in others {
+                    self.take_alone(scene, step, acted).await;
+                }
+            }
+        }
+    }
+
+    async fn take_alone(&mut self, scene: &Scene<'_>, step: &Step, acted: &mut Acted) {
+        let Scene { claimed, desired, .. } = *scene;
         match step {
-            Step::Delete { observed, why } => {
-                let (rule, object) = &live[observed];
-                let why = match why {
-                    Farewell::Unwanted => "it is not wanted any more".to_string(),
-                    Farewell::Replaced(differences) => format!("to be created anew: {differences}"),
-                };
-                self.delete(claimed, *rule, object, &why, acted).await;
-            }
-            Step::Apply { wanted, observed: at, why } => {
-                let wanted = &desired.wanted[wanted];
-                let present = at.map(|at| &observed[at]);
-                self.apply(claimed, wanted, present, why, acted).await;
-            }
-            Step::Probe { wanted, observed: at, differences } => {
-                let wanted = &desired.wanted[wanted];
-                let (rule, object) = &live[at];
-                match self.would_differ(claimed, wanted, &observed[at]).await {
+            Step::Apply { .. } | Step::Delete { .. } | Step::Keep { why: Rest::Settled, .. } => {}
+            Step::Probe { wanted, observed, differences } => {
+                let wanted = &desired.wanted[*wanted];
+                match self.would_differ(scene, wanted, &scene.observed[*observed]).await {
                     Ok(false) => acted.probed = true,
                     Ok(true) => {
-                        let why = format!("to be created anew: {differences}");
-                        self.delete(claimed, *rule, object, &why, acted).await;
+                        let why = Farewell::Replaced(differences.clone());
+                        let sent = self.delete(scene, *observed).await;
+                        note_deleted(scene, *observed, &why, sent, acted);
                     }
-                    Err(error) => acted.fail(&name(claimed, *rule, &object.key), "trying", &error),
+                    Err(error) => acted.fail(&name(claimed, wanted.rule, &wanted.key), "trying", &error),
                 }
             }
             Step::Keep { wanted, why: Rest::Deleting, .. } => {
-                let wanted = &desired.wanted[wanted];
+                let wanted = &desired.wanted[*wanted];
                 let message = format!("{} is being deleted", name(claimed, wanted.rule, &wanted.key));
                 acted.failures.push(Failed::waits(message));
             }
             Step::Keep { wanted, why: Rest::Former, .. } => {
-                let wanted = &desired.wanted[wanted];
+                let wanted = &desired.wanted[*wanted];
                 self.wait_for_name(wanted);
                 let child = name(claimed, wanted.rule, &wanted.key);
                 let message =
@@ -75,12 +104,12 @@ impl Visit<'_> {
             }
             Step::Keep { .. } => {}
             Step::Stuck { wanted, message } => {
-                let wanted = &desired.wanted[wanted];
+                let wanted = &desired.wanted[*wanted];
                 let reason = self.memory.refusal_reason(wanted.rule, &wanted.key);
-                acted.failures.push(Failed { reason, ..Failed::refused(message) });
+                acted.failures.push(Failed { reason, ..Failed::refused(message.clone()) });
             }
             Step::Refuse { wanted, problem } => {
-                self.wait_for_name(&desired.wanted[wanted]);
+                self.wait_for_name(&desired.wanted[*wanted]);
                 acted.failures.push(Failed::refused(problem.to_string()));
             }
         }
@@ -97,46 +126,39 @@ impl Visit<'_> {
         }
     }
 
-    async fn delete(&self, claimed: &Claimed, rule: usize, object: &Object, why: &str, acted: &mut Acted) {
-        let Some(family) = claimed.family(rule) else { return };
-        let kind = &self.room.children[rule].hold.kind;
-        let child = name(claimed, rule, &object.key);
-        match self.writer.delete(kind, &family.resource, &object.key, &object.uid).await {
-            Ok(()) => {
-                info!(child, why, "child deleted");
-                acted.wrote = true;
-            }
-            Err(error) => acted.fail(&child, "deleting", &error),
-        }
+    async fn delete(&self, scene: &Scene<'_>, observed: usize) -> Sent<()> {
+        let (rule, object) = &scene.live[observed];
+        let Some(family) = scene.claimed.family(*rule).filter(|_| self.is_still(scene.situation)) else {
+            return Sent::Late;
+        };
+        let kind = &self.room.children[*rule].hold.kind;
+        Sent::Answered(self.writer.delete(kind, &family.resource, &object.key, &object.uid).await)
     }
 
-    async fn apply(
-        &mut self,
-        claimed: &Claimed,
-        wanted: &Wanted,
-        present: Option<&Observed<'_>>,
-        why: Reason,
-        acted: &mut Acted,
-    ) {
-        let Some(family) = claimed.family(wanted.rule) else { return };
-        let kind = &self.room.children[wanted.rule].hold.kind;
-        let child = name(claimed, wanted.rule, &wanted.key);
-        let body = body(present.map(|present| present.uid), wanted);
+    fn parcel<'a>(&mut self, scene: &'a Scene<'a>, step: &'a Step) -> Option<Parcel<'a>> {
+        let Step::Apply { wanted, observed, why } = step else { return None };
+        let wanted = &scene.desired.wanted[*wanted];
+        let present = observed.map(|at| &scene.observed[at]);
         let fought_over =
             present.is_some() && self.memory.is_fought_over(wanted.rule, &wanted.key, wanted.hash);
-        let force = if fought_over { Force::No } else { Force::Yes };
+        Some(Parcel { wanted, present, why, force: if fought_over { Force::No } else { Force::Yes } })
+    }
+
+    async fn send(&self, scene: &Scene<'_>, parcel: Parcel<'_>) -> Sent<Version> {
+        let Parcel { wanted, present, force, .. } = parcel;
+        let Some(family) = scene.claimed.family(wanted.rule).filter(|_| self.is_still(scene.situation))
+        else {
+            return Sent::Late;
+        };
+        let kind = &self.room.children[wanted.rule].hold.kind;
         if let Some(present) = present
             && wanted.ownership == Ownership::Parent
             && takeover::is_due(present.body, present.owned, present.updated)
             && let Err(error) = self.take_over(kind, &family.resource, wanted).await
         {
-            // The object has changed under us, or is gone: the next visit sees it anew.
-            acted.changed |= error.is(404) || error.is(409) || error.is(422);
-            if !acted.changed {
-                acted.fail(&child, "taking over", &error);
-            }
-            return;
+            return Sent::NotTakenOver(error);
         }
+        let body = body(present.map(|present| present.uid), wanted);
         let mut answer = self.writer.apply(kind, &family.resource, &wanted.key, body.clone(), force).await;
         if let Err(error) = &answer
             && present.is_some()
@@ -144,9 +166,29 @@ impl Visit<'_> {
         {
             answer = self.writer.apply(kind, &family.resource, &wanted.key, body, force).await;
         }
-        match answer {
-            Ok(version) => {
-                match &why {
+        Sent::Answered(answer)
+    }
+
+    fn note_applied(
+        &mut self,
+        scene: &Scene<'_>,
+        parcel: Parcel<'_>,
+        sent: Sent<Version>,
+        acted: &mut Acted,
+    ) {
+        let Parcel { wanted, why, .. } = parcel;
+        let child = name(scene.claimed, wanted.rule, &wanted.key);
+        match sent {
+            Sent::Late => acted.changed = true,
+            Sent::NotTakenOver(error) => {
+                // The object has changed under us, or is gone: the next visit sees it anew.
+                acted.changed |= error.is(404) || error.is(409) || error.is(422);
+                if !acted.changed {
+                    acted.fail(&child, "taking over", &error);
+                }
+            }
+            Sent::Answered(Ok(version)) => {
+                match why {
                     Reason::Missing => info!(child, "child created"),
                     Reason::Unseen => {
                         acted.changes.push(child.clone());
@@ -161,37 +203,41 @@ impl Visit<'_> {
                 }
                 acted.wrote = true;
                 // What another writer has done since is not the server's doing.
+                let kind = &self.room.children[wanted.rule].hold.kind;
                 if let Some(answer) = kind.get(&wanted.key).filter(|answer| answer.version == version) {
                     let answer = observed_as(wanted.rule, &answer, Control::Ours);
                     self.memory.children.applied(wanted, &answer);
                 }
             }
-            Err(error) => {
-                acted.heed(&error);
-                let (verdict, summary) = verdict(&error);
-                acted.namespace_ends |= verdict == Verdict::NamespaceTerminating;
-                if matches!(verdict, Verdict::Replaced | Verdict::Stale) {
-                    acted.changed = true;
-                    return;
-                }
-                let summary = match (&verdict, &why) {
-                    // The server names the whole spec of a StatefulSet; what was to change is known here.
-                    (Verdict::Immutable { .. }, Reason::Differs(differences)) => {
-                        format!("{summary} (to be changed: {differences})")
-                    }
-                    _ => summary,
-                };
-                let mut failed = failed_as(&child, "applying", verdict, &summary);
-                if let Some(place) = self.place_of(wanted, &failed.field) {
-                    failed.message = format!("{place}: {}", failed.message);
-                }
-                if failed.sort == Sort::Refused {
-                    self.memory.note_refusal(wanted.rule, &wanted.key, failed.reason);
-                    self.memory.children.refused(wanted, present, &failed.message);
-                }
-                acted.failures.push(failed);
-            }
+            Sent::Answered(Err(error)) => self.note_refused(&child, parcel, &error, acted),
         }
+    }
+
+    fn note_refused(&mut self, child: &str, parcel: Parcel<'_>, error: &Error, acted: &mut Acted) {
+        let Parcel { wanted, present, why, .. } = parcel;
+        acted.heed(error);
+        let (verdict, summary) = verdict(error);
+        acted.namespace_ends |= verdict == Verdict::NamespaceTerminating;
+        if matches!(verdict, Verdict::Replaced | Verdict::Stale) {
+            acted.changed = true;
+            return;
+        }
+        let summary = match (&verdict, why) {
+            // The server names the whole spec of a StatefulSet; what was to change is known here.
+            (Verdict::Immutable { .. }, Reason::Differs(differences)) => {
+                format!("{summary} (to be changed: {differences})")
+            }
+            _ => summary,
+        };
+        let mut failed = failed_as(child, "applying", verdict, &summary);
+        if let Some(place) = self.place_of(wanted, &failed.field) {
+            failed.message = format!("{place}: {}", failed.message);
+        }
+        if failed.sort == Sort::Refused {
+            self.memory.note_refusal(wanted.rule, &wanted.key, failed.reason);
+            self.memory.children.refused(wanted, present, &failed.message);
+        }
+        acted.failures.push(failed);
     }
 
     /// Makes ours what others wrote before by plain updates, so that a field that is dropped later really goes.
@@ -231,11 +277,11 @@ impl Visit<'_> {
     /// Whether applying would make another object of it. The server is asked, since only it knows its defaults.
     async fn would_differ(
         &mut self,
-        claimed: &Claimed,
+        scene: &Scene<'_>,
         wanted: &Wanted,
         present: &Observed<'_>,
     ) -> Result<bool, Error> {
-        let Some(family) = claimed.family(wanted.rule) else { return Ok(false) };
+        let Some(family) = scene.claimed.family(wanted.rule) else { return Ok(false) };
         let body = body(Some(present.uid), wanted);
         match self.writer.dry_run(&family.resource, &wanted.key, body).await {
             Ok(answer) => Ok(self.memory.children.probed(wanted, present, &answer) == Probed::Differs),
@@ -246,6 +292,30 @@ impl Visit<'_> {
                 _ => Err(error),
             },
         }
+    }
+}
+
+fn farewell(step: &Step) -> Option<(usize, &Farewell)> {
+    match step {
+        Step::Delete { observed, why } => Some((*observed, why)),
+        _ => None,
+    }
+}
+
+async fn at_once<T>(writes: Vec<impl Future<Output = T>>) -> Vec<T> {
+    stream::iter(writes).buffered(AT_ONCE).collect().await
+}
+
+fn note_deleted(scene: &Scene<'_>, observed: usize, why: &Farewell, sent: Sent<()>, acted: &mut Acted) {
+    let (rule, object) = &scene.live[observed];
+    let child = name(scene.claimed, *rule, &object.key);
+    match sent {
+        Sent::Late => acted.changed = true,
+        Sent::Answered(Ok(())) => {
+            info!(child, %why, "child deleted");
+            acted.wrote = true;
+        }
+        Sent::Answered(Err(error)) | Sent::NotTakenOver(error) => acted.fail(&child, "deleting", &error),
     }
 }
 

@@ -4,6 +4,7 @@
 //! event that brings the parent back here.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use serde_json::Value;
 
@@ -75,6 +76,15 @@ pub(crate) enum Farewell {
     Unwanted,
     /// It differs, and its kind is to be created anew.
     Replaced(Differences),
+}
+
+impl fmt::Display for Farewell {
+    fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Farewell::Unwanted => write!(to, "it is not wanted any more"),
+            Farewell::Replaced(differences) => write!(to, "to be created anew: {differences}"),
+        }
+    }
 }
 
 /// Why a child is applied.
