@@ -12,6 +12,7 @@ pub(crate) mod yaml;
 mod branches;
 mod data;
 mod document;
+mod effort;
 mod family;
 mod fault;
 mod functions;

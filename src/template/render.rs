@@ -11,6 +11,7 @@ use minijinja::{Error, State};
 use serde_json::Value as Json;
 
 use crate::template::data;
+use crate::template::effort;
 use crate::template::family::{Family, Groups, Kinds};
 use crate::template::fault::Fault;
 
@@ -58,7 +59,8 @@ impl Context {
 /// Bounds of one render. Crossing one is a problem that names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
-    /// By the clock on the wall: steps are bounded by fuel, so this is met only by a few that are very dear.
+    /// In which the thread is at work: renders that wait for a core, or for the process to go on, are not over it. Steps are
+    /// bounded by fuel, so this is met only by a few that are very dear.
     pub time: Duration,
     /// One for each step of a template, one for each 64 bytes that it makes.
     pub fuel: u64,
@@ -110,8 +112,11 @@ const RUN: &str = "\0run";
 #[derive(Clone)]
 pub(in crate::template) struct Run {
     inputs: Inputs,
-    /// The only clock of this room: a guard against templates whose steps are few and dear, which fuel does not see.
+    /// A guard against templates whose steps are few and dear, which fuel does not see. Before this time on the wall no
+    /// thread can have been at work for too long, and that clock costs less than its own.
     deadline: Option<Instant>,
+    /// What the thread had been at work before.
+    began: Duration,
     time: Duration,
     looks: u32,
     pub output_bytes: usize,
@@ -127,6 +132,7 @@ impl Run {
         Run {
             inputs,
             deadline,
+            began: effort::spent(),
             time: budget.time,
             looks: 0,
             output_bytes: budget.output_bytes,
@@ -155,7 +161,11 @@ impl Run {
         if self.looks.is_multiple_of(LOOKS_PER_GLANCE)
             && self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
         {
-            return Err(over_budget("time", &format!("{} ms", self.time.as_millis())));
+            let spent = effort::spent().saturating_sub(self.began);
+            let Some(left) = self.time.checked_sub(spent).filter(|left| !left.is_zero()) else {
+                return Err(over_budget("time", &format!("{} ms", self.time.as_millis())));
+            };
+            self.deadline = Instant::now().checked_add(left);
         }
         Ok(())
     }

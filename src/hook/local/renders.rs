@@ -116,3 +116,71 @@ pub(crate) fn given_now() -> Given {
     getrandom::fill(&mut entropy).expect("the system has randomness");
     Given { now: Timestamp::now(), entropy }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Instant;
+
+    use futures::future::join_all;
+
+    use super::*;
+
+    const PARENT: &[u8] =
+        br#"{"apiVersion": "a.b/v1", "kind": "A", "metadata": {"name": "a"}, "spec": {"n": 1}}"#;
+
+    fn renders(hooks: &[(&str, &str)]) -> Renders {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (hook, text) in hooks {
+            std::fs::create_dir(folder.path().join(hook)).expect("a folder");
+            std::fs::write(folder.path().join(hook).join("sync.yaml"), text).expect("a file");
+        }
+        Renders::new(Shelf::open(folder.path()))
+    }
+
+    // B127: whoever renders waits for the others to be there too, which one at a time would never be.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn as_many_are_rendered_at_once_as_there_are_cores_and_the_others_wait() {
+        let renders = renders(&[("good", "status: {a: 1}")]);
+        let cores = available_parallelism().map_or(1, usize::from);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let within = Arc::new(Mutex::new((0, 0)));
+        let calls = (0..4 * cores).map(|_| {
+            let within = within.clone();
+            let meet = move |answer: Result<Response, Refusal>| {
+                {
+                    let mut within = within.lock().expect("nobody panics with it");
+                    within.0 += 1;
+                    within.1 = within.1.max(within.0);
+                }
+                while within.lock().expect("nobody panics with it").1 < cores && Instant::now() < deadline {
+                    std::thread::yield_now();
+                }
+                within.lock().expect("nobody panics with it").0 -= 1;
+                answer.is_ok()
+            };
+            renders.answer("good", "sync", Bytes::from_static(PARENT), meet)
+        });
+        for answer in join_all(calls).await {
+            assert!(answer.expect("there is a place for it"));
+        }
+        assert_eq!(within.lock().expect("nobody panics with it").1, cores);
+    }
+
+    // B117
+    #[tokio::test]
+    async fn render_that_panics_is_tried_again_and_the_others_are_answered() {
+        let renders = renders(&[("bad", "status: {{ parent.spec | panic }}"), ("good", "status: {a: 1}")]);
+        for _ in 0..3 {
+            let failure = BuiltIn::answer(&renders, "bad", "sync", Bytes::from_static(PARENT)).await.err();
+            let Some(Failure::Unavailable { message, .. }) = failure else { panic!("{failure:?}") };
+            assert_eq!(message, "internal error; the log says more");
+            assert!(BuiltIn::answer(&renders, "good", "sync", Bytes::from_static(PARENT)).await.is_ok());
+        }
+        let mut text = crate::metric::text::Text::default();
+        renders.shelf().write_metrics(&mut text);
+        let counted = "syncwright_renders_total{hook=\"bad\",call=\"sync\",outcome=\"panicked\"} 3";
+        let page = text.into_string();
+        assert!(page.contains(counted), "{page}");
+    }
+}

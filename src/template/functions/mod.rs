@@ -46,6 +46,11 @@ pub(super) fn install(registry: &mut Registry) {
     // None of the functions above is known to panic; the program must outlive one that does.
     #[cfg(test)]
     registry.filter("panic", |_: &Value| -> Value { panic!("meant to") });
+    // And a thread may wait for a core at any time.
+    #[cfg(test)]
+    registry.filter("wait_for_a_core", |milliseconds: u64| {
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+    });
 }
 
 fn builtins() -> impl Iterator<Item = Builtin> {

@@ -171,6 +171,20 @@ fn time_is_a_budget_of_its_own() {
     names("time", &page_of(&[("t.yaml", template)], &budget));
 }
 
+// B127
+#[test]
+fn time_in_which_a_render_waits_for_a_core_is_not_counted() {
+    let template =
+        "a: {{ 200 | wait_for_a_core }}\n{% for i in range(100) %}\nk{{ i }}: {{ i + 1 }}\n{% endfor %}\n";
+    let sources = BTreeMap::from([("t.yaml".to_string(), template.to_string())]);
+    let library = Library::compile("hooks", sources).expect("it compiles");
+    let budget = Budget { time: Duration::from_millis(100), ..Budget::default() };
+    let context = Context::new(Timestamp::UNIX_EPOCH, [0; 32]);
+    let documents = library.render(&["t.yaml".to_string()], context, &budget);
+    let documents = documents.unwrap_or_else(|problem| panic!("{}", problem.page()));
+    assert_eq!(documents[0].value["k99"], 100);
+}
+
 #[test]
 fn every_budget_can_be_set_for_one_render() {
     let fuel = Budget { fuel: 500, ..Budget::default() };
