@@ -445,7 +445,7 @@ async fn measured_visit(room: &Room, key: &Key) -> Next {
     next
 }
 
-/// A visit that panics is one that failed: the others go on.
+/// What a visit itself cannot catch, such as a panic while it is told how it ended: the others go on.
 async fn survive(visit: impl Future<Output = (Outcome, Next)>) -> (Outcome, Next) {
     AssertUnwindSafe(visit).catch_unwind().await.unwrap_or_else(|_| {
         error!("visit panicked, will retry");
@@ -457,7 +457,7 @@ async fn survive(visit: impl Future<Output = (Outcome, Next)>) -> (Outcome, Next
 mod tests {
     use super::*;
 
-    // No parent and no hook is known to make a visit panic, so that only a stand-in for one can.
+    // B117: no parent and no hook is known to make a visit panic, so that only a stand-in for one can.
     #[tokio::test]
     async fn visit_that_panics_is_tried_again() {
         let ended = survive(async { panic!("meant to") }).await;

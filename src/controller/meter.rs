@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::Definition;
 use crate::controller::queue::{Load, Next, Queue, Traffic};
-use crate::controller::visit::Ended;
+use crate::controller::visit::{Ended, INTERNAL_ERROR};
 use crate::hook::remote;
 use crate::hook::wire::{Call, Failure};
 use crate::metric::count::{Counter, Gauge, Histogram};
@@ -50,6 +50,7 @@ impl Outcome {
         match ended {
             Ended::Done => Outcome::Done,
             Ended::Waiting(_) => Outcome::Waiting,
+            Ended::Retry(note) if note.reason == INTERNAL_ERROR => Outcome::Panicked,
             Ended::Retry(_) => Outcome::Retry,
             Ended::Stuck(_) => Outcome::Stuck,
             Ended::Changed => Outcome::Changed,

@@ -21,11 +21,13 @@ mod target;
 mod tests;
 mod write;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use serde_json::{Map, Value};
-use tracing::info;
+use tracing::{error, info};
 
 use crate::cluster::event::About;
 use crate::cluster::kind::Origin as Visitor;
@@ -54,6 +56,8 @@ use crate::plan::rollout::Updated;
 const ROUNDS: usize = 3;
 /// A relist that was asked for takes about so long.
 const CACHE: Duration = Duration::from_millis(200);
+/// The reason of a visit that panicked.
+pub(crate) const INTERNAL_ERROR: &str = "InternalError";
 
 /// How a visit ended. The four are never mixed.
 #[derive(Debug, PartialEq)]
@@ -117,11 +121,20 @@ pub(crate) async fn visit(room: &Room, key: &Key) -> (Outcome, Next) {
     let writer = Writer { cluster: &room.cluster, origin: &origin, trial: None };
     let memory = room.memory(key, &parent.uid);
     let mut visit = Visit::new(room, &writer, memory, &parent);
-    let conclusion = visit.come_to_an_end(parent).await;
+    let conclusion = survived(visit.come_to_an_end(parent)).await;
     let (outcome, next) = visit.conclude(key, conclusion).await;
     visit.memory.standing.set(&room.meter.parents, outcome);
     room.remember(key, visit.memory);
     (outcome, next)
+}
+
+/// A visit that panics is one that failed: its parent says so and is visited again, and the others go on.
+async fn survived(end: impl Future<Output = Conclusion>) -> Conclusion {
+    AssertUnwindSafe(end).catch_unwind().await.unwrap_or_else(|_| {
+        error!("visit panicked: this is a bug of syncwright");
+        let message = "a visit of this parent panicked, which is a bug of syncwright; the log says more";
+        Conclusion::new(Ended::Retry(note(INTERNAL_ERROR, message)))
+    })
 }
 
 /// What an error on the parent itself, or on adopting a child, means for the visit.

@@ -4,9 +4,11 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::controller::memory::Memory;
+use crate::controller::meter::Outcome;
 use crate::controller::undeclared::remove;
 use crate::controller::visit::status::{Note, Ours, compose};
 use crate::controller::visit::write::path_steps;
+use crate::controller::visit::{Conclusion, Ended, survived};
 use crate::object::name::Key;
 use crate::plan::rollout::Updated;
 
@@ -116,6 +118,21 @@ fn refused_status_field_is_cut_and_nothing_else() {
     assert!(!remove(&mut status, "status.nosuch"));
     assert!(!remove(&mut status, "spec.d"));
     assert_eq!(Value::Object(status), json!({"a": {"c": 2}, "d": 3}));
+}
+
+// B117
+#[tokio::test]
+async fn visit_that_panics_is_counted_and_its_parent_says_so() {
+    let ended = survived(async { panic!("meant to") }).await.ended;
+    assert_eq!(Outcome::of(&ended), Outcome::Panicked);
+    let Ended::Retry(note) = ended else { panic!("it is tried again: {ended:?}") };
+    assert_eq!(note.reason, "InternalError");
+    assert_eq!(
+        note.message,
+        "a visit of this parent panicked, which is a bug of syncwright; the log says more"
+    );
+    let ended = survived(async { Conclusion::new(Ended::Done) }).await.ended;
+    assert_eq!(Outcome::of(&ended), Outcome::Done);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::hook::local::{Given, Reason, Shelf, to_yaml};
 use crate::template::yaml;
 
+// B117
 #[test]
 fn a_render_that_panics_is_refused_and_the_others_go_on() {
     let folder = tempfile::tempdir().expect("a folder");
