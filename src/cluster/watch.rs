@@ -3,18 +3,20 @@
 //! Our own protocol code on kube's client, since what matters here is not offered by its watcher: the version of
 //! a list (objects that vanished are told from objects written since), raw text per object, and an idle limit.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
+use futures::FutureExt;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tracing::{debug, warn};
+use tracing::{debug, error, warn};
 
 use super::discovery;
 use super::kind::{Kind, Resource, State};
@@ -28,10 +30,13 @@ const WATCH_SECONDS: u64 = 3000;
 /// A watch that ends sooner has not worked.
 const SHORT: Duration = Duration::from_secs(1);
 const PAGE: usize = 500;
+/// A watch that panics begins anew after this time, and lists everything.
+const AFTER_PANIC: Duration = Duration::from_secs(4);
 /// A kind that is not served for so long does not exist. Until then it may only be that the server starts.
 pub(crate) const DOUBT: Duration = Duration::from_secs(20);
 
 /// What is watched, and how.
+#[derive(Clone)]
 pub(super) struct Source {
     pub client: Client,
     /// What lists and look-ups pass, and watches do not.
@@ -43,6 +48,18 @@ pub(super) struct Source {
 
 /// Runs until the kind is dropped.
 pub(super) async fn keep(source: Source) {
+    outlived(|| keep_up(source.clone())).await;
+}
+
+/// Runs to the end, and anew after a panic: a watch that ended unseen would leave its kind as it was, for ever.
+async fn outlived<F: Future<Output = ()>>(run: impl Fn() -> F) {
+    while AssertUnwindSafe(run()).catch_unwind().await.is_err() {
+        error!("watch panicked, will begin anew: this is a bug of syncwright");
+        tokio::time::sleep(AFTER_PANIC).await;
+    }
+}
+
+async fn keep_up(source: Source) {
     let mut watch = Watch::new(source);
     loop {
         let Some(kind) = watch.source.kind.upgrade() else { return };
@@ -506,7 +523,17 @@ async fn list(source: &Source, resource: &Arc<Resource>, namespace: &str) -> Res
 
 #[cfg(test)]
 mod tests {
-    use super::Pause;
+    use super::*;
+
+    // B117
+    #[tokio::test(start_paused = true)]
+    async fn watch_that_panics_begins_anew_and_one_that_ends_does_not() {
+        let runs = AtomicUsize::new(0);
+        let began = tokio::time::Instant::now();
+        outlived(|| async { assert!(runs.fetch_add(1, Ordering::Relaxed) == 2, "meant to") }).await;
+        assert_eq!(runs.load(Ordering::Relaxed), 3);
+        assert_eq!(began.elapsed(), 2 * AFTER_PANIC);
+    }
 
     #[test]
     fn what_lasts_is_told_once_and_again_when_it_changes() {
