@@ -110,3 +110,57 @@ fn definition_that_cannot_work_leaves_the_others_alone() {
     let told = log.lines().filter(|line| line.contains("child kind is not there, waiting for it"));
     assert_eq!(told.count(), 2, "{log}");
 }
+
+// B104. On a control plane of its own: others' namespaces could not be deleted meanwhile.
+#[test]
+fn broken_aggregated_api_holds_up_only_those_that_need_it() {
+    let lab = Lab::apart("aggregated");
+    lab.define_kind(&lab.kind("others", "Other"));
+    let far = format!("far.{}", lab.group);
+    let services = "/apis/apiregistration.k8s.io/v1/apiservices";
+    let service = format!("v1.{far}");
+    let nobody = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": service},
+        "spec": {
+            "group": far, "version": "v1", "groupPriorityMinimum": 1000, "versionPriority": 15,
+            "service": {"namespace": lab.namespace, "name": "nobody"}, "insecureSkipTLSVerify": true,
+        },
+    });
+    lab.plane.create(services, &nobody);
+    let api = format!("/apis/{far}/v1");
+    lab.wait_until("the group is broken", || lab.plane.request("GET", &api, None).unwrap().status == 503);
+
+    let hook = Hook::from_spec();
+    let good = lab.definition().config_maps().sync(&hook);
+    let bad = lab.definition().named(&format!("{}-bad", lab.namespace)).config_maps().sync(&hook);
+    let bad = bad.with("/spec/parentResource/resource", json!("others"));
+    let bad = bad.child(&format!("{far}/v1"), "parts", "InPlace");
+    lab.write_definitions(&[&bad, &good]);
+    let controller = lab.start(&[]);
+    let part = json!({"apiVersion": format!("{far}/v1"), "kind": "Part", "metadata": {"name": "p"}});
+    let other = json!({
+        "apiVersion": lab.api_version(), "kind": "Other", "metadata": {"name": "o"}, "spec": {"children": [part]},
+    });
+    let others = lab.path(&lab.api_version(), "others", "");
+    lab.plane.create(&others, &other);
+    lab.add_thing("t", json!({"children": [config_map("a", "1")]}));
+    lab.wait(&lab.config_map("a"), "the good one works", |_| true);
+    lab.wait_synced(&lab.thing("t"));
+    let message = lab.wait_refused(&format!("{others}/o"), "WaitingForKind");
+    assert!(message.contains(&format!("looking `{far}/v1` up: ")), "{message}");
+    assert!(hook.calls_for("o").is_empty(), "a hook is not asked with half of the children");
+    let began = Instant::now();
+    lab.merge(&lab.thing("t"), json!({"spec": {"children": [config_map("b", "1")]}}));
+    lab.wait(&lab.config_map("b"), "the good one works on", |_| true);
+    lab.wait_gone(&lab.config_map("a"));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+
+    // The group comes to be served: by the API server itself this time.
+    lab.plane.delete(&format!("{services}/{service}"));
+    let crd = lab.kind("parts", "Part").to_string().replace(&lab.group, &far);
+    lab.define_kind(&serde_json::from_str(&crd).unwrap());
+    lab.wait(&lab.path(&format!("{far}/v1"), "parts", "p"), "its child is made", |_| true);
+    lab.wait_synced(&format!("{others}/o"));
+    drop(controller);
+    lab.plane.stop();
+}
