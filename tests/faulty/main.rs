@@ -26,6 +26,7 @@ mod limits;
 mod restarts;
 mod rollouts;
 mod strangers;
+mod templates;
 mod visits;
 mod watches;
 mod writes;
