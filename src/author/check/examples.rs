@@ -83,13 +83,29 @@ fn schedules(object: &Value) -> Vec<Wrong> {
     found
 }
 
-/// The schedule of a CronJob and its zone.
+/// How often Kubernetes looks at CronJobs, in seconds, as the page on CronJob limitations has it.
+const CRON_JOBS_SEEN: i64 = 10;
+
+/// The schedule of a CronJob, its zone, and how late a run may start.
 fn cron_job(object: &Value) -> Vec<Wrong> {
     let text = |field: &str| object["spec"][field].as_str();
     let path = |field: &str| vec!["spec".to_string(), field.to_string()];
     let schedule = text("schedule").and_then(|text| wrong(&path("schedule"), Schedule::parse(text).err()));
     let zone = text("timeZone").and_then(|text| wrong(&path("timeZone"), Zone::parse(text).err()));
-    schedule.into_iter().chain(zone).collect()
+    let deadline = "startingDeadlineSeconds";
+    let short = object["spec"][deadline].as_i64().filter(|seconds| *seconds <= CRON_JOBS_SEEN);
+    let short = short.map(|seconds| (Rule::ShortDeadline, path(deadline), short_deadline(seconds)));
+    schedule.into_iter().chain(zone).chain(short).collect()
+}
+
+fn short_deadline(seconds: i64) -> Problem {
+    Problem::new(format!(
+        "`spec.startingDeadlineSeconds` is `{seconds}`: a run that cannot start by then is left out"
+    ))
+    .expected(format!(
+        "more than {CRON_JOBS_SEEN}: Kubernetes looks at CronJobs every {CRON_JOBS_SEEN} seconds"
+    ))
+    .hint("leave it out for runs that start however late")
 }
 
 fn wrong(path: &[String], error: Option<ScheduleError>) -> Option<Wrong> {

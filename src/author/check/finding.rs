@@ -59,6 +59,7 @@ pub(crate) enum Rule {
     SelectorMismatch,
     PrunedStatus,
     BadSchedule,
+    ShortDeadline,
     YamlTrap,
     ImmutableField,
     DroppedChild,
@@ -67,7 +68,7 @@ pub(crate) enum Rule {
 /// A rule's name, level, and what it is about.
 type About = (Rule, &'static str, Level, &'static str);
 
-const ABOUT: [About; 30] = [
+const ABOUT: [About; 31] = [
     (Rule::Syntax, "syntax", Level::Error, "A file is neither YAML nor Jinja that can be read"),
     (Rule::Definition, "definition", Level::Error, "A controller's definition is not valid"),
     (Rule::Crd, "crd", Level::Error, "A CustomResourceDefinition lacks what a parent's kind needs"),
@@ -115,6 +116,12 @@ const ABOUT: [About; 30] = [
     ),
     (Rule::PrunedStatus, "pruned-status", Level::Error, "The CRD has no such field in its status"),
     (Rule::BadSchedule, "bad-schedule", Level::Error, "A schedule or a time zone cannot be read"),
+    (
+        Rule::ShortDeadline,
+        "short-deadline",
+        Level::Warning,
+        "A CronJob leaves out a run that would start some seconds late",
+    ),
     (Rule::YamlTrap, "yaml-trap", Level::Warning, "YAML 1.1 gives a plain scalar another meaning"),
     (
         Rule::ImmutableField,
