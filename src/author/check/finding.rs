@@ -122,7 +122,7 @@ const ABOUT: [About; 31] = [
         Level::Warning,
         "A CronJob leaves out a run that would start some seconds late",
     ),
-    (Rule::YamlTrap, "yaml-trap", Level::Warning, "YAML 1.1 gives a plain scalar another meaning"),
+    (Rule::YamlTrap, "yaml-trap", Level::Warning, "A plain scalar is read as something else than it says"),
     (
         Rule::ImmutableField,
         "immutable-field",

@@ -1,4 +1,4 @@
-//! Plain scalars that YAML 1.1, and so kubectl, takes for something else: `on`, `0755`, `1_000`.
+//! Plain scalars that YAML 1.1, and so kubectl, takes for something else: `on`, `0755`, `1_000`, a number of twenty digits.
 
 use serde_json::Value;
 

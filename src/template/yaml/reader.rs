@@ -8,7 +8,7 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput, Tag};
 use serde_json::map::Entry;
 use serde_json::{Map, Value as Json};
 
-use super::scalar::{NotJson, differs_in_core, resolve};
+use super::scalar::{NotJson, is_trap, resolve};
 use super::trouble::{self, Trouble};
 use super::{Fill, Limits, Marks, Misfit, Name, Node, Trap, Want};
 use crate::template::fault::Fault;
@@ -334,8 +334,7 @@ impl<'t> Reader<'t> {
     fn literal(&mut self, scalar: &Scalar, span: Span) -> Read<Json> {
         self.spend(span, 0, scalar.text.len())?;
         let value = self.meaning(scalar, span)?;
-        if scalar.style == ScalarStyle::Plain && scalar.tag.is_none() && differs_in_core(scalar.text, &value)
-        {
+        if scalar.style == ScalarStyle::Plain && scalar.tag.is_none() && is_trap(scalar.text, &value) {
             let (offset, text) = (self.start(span), scalar.text.to_string());
             self.marks.traps.push(Trap { offset, text, meaning: value.clone(), field: None, is_key: false });
         }

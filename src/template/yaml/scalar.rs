@@ -14,14 +14,16 @@ pub(super) fn resolve(text: &str) -> Result<Json, NotJson> {
     })
 }
 
-/// Whether YAML 1.2 gives a plain scalar another meaning than this one: `yes`, `0755`, `1_000`.
-pub(super) fn differs_in_core(text: &str, meaning: &Json) -> bool {
+/// Whether a plain scalar means something else than it says: YAML 1.2 reads it in another way, as `yes`, `0755` and `1_000`, or
+/// it has more digits than are kept.
+pub(super) fn is_trap(text: &str, meaning: &Json) -> bool {
     match meaning {
         Json::Bool(_) => !matches!(text, "true" | "True" | "TRUE" | "false" | "False" | "FALSE"),
         Json::Number(_) => {
             let digits = text.trim_start_matches(['+', '-']).as_bytes();
             let octal = matches!(digits, [b'0', b'0'..=b'9', ..]) && !text.contains(['.', 'e', 'E']);
-            octal || text.contains('_') || matches!(digits, [b'0', b'b' | b'B' | b'O' | b'X', ..])
+            let cut = meaning.is_f64() && digits.iter().all(u8::is_ascii_digit);
+            cut || octal || text.contains('_') || matches!(digits, [b'0', b'b' | b'B' | b'O' | b'X', ..])
         }
         _ => false,
     }
