@@ -367,6 +367,7 @@ mod tests {
         assert_eq!(ready(&queue).await.as_deref(), Some("a"));
     }
 
+    // B16
     #[tokio::test(start_paused = true)]
     async fn failures_back_off_and_never_end() {
         let queue = Queue::new(Duration::from_secs(1), Arc::default());
@@ -452,6 +453,7 @@ mod tests {
         assert_eq!((traffic.waited.snapshot().seconds, traffic.worked.snapshot().seconds), (1.0, 2.0));
     }
 
+    // B20
     #[tokio::test(start_paused = true)]
     async fn delay_beyond_every_calendar_is_cut() {
         let queue = queue();

@@ -267,6 +267,7 @@ mod refusals {
         assert!(refusal("@reboot").starts_with("schedule: found `@reboot`, expected `@hourly`, `@daily`"));
     }
 
+    // B62
     #[test]
     fn six_fields_are_refused_and_the_seconds_or_the_year_pointed_out() {
         let expected = "expected 5 fields (minute, hour, day of month, month, day of week)";
@@ -412,6 +413,7 @@ mod clock_changes {
         );
     }
 
+    // B56
     #[test]
     fn a_daily_time_that_comes_twice_runs_at_the_first() {
         assert_eq!(
@@ -474,6 +476,7 @@ mod clock_changes {
         assert_eq!(hourly.next(at("2011-12-01T00:00:00Z"), &only_day), Some(at("2012-12-30T00:00:00+14:00")));
     }
 
+    // B58
     #[test]
     fn a_zone_without_changes_runs_once_each_local_day() {
         assert_eq!(
@@ -511,6 +514,7 @@ mod clock_changes {
 mod slots {
     use super::*;
 
+    // B62
     #[test]
     fn five_fields_are_minutes_first() {
         assert_eq!(
@@ -519,6 +523,7 @@ mod slots {
         );
     }
 
+    // B63
     #[test]
     fn a_slot_is_due_in_no_time_after_days_or_millennia() {
         let utc = Zone::utc();

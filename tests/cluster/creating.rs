@@ -61,7 +61,7 @@ fn hook_of_the_second_version_gets_keys_with_namespaces() {
     lab.wait(&lab.thing("t"), "the hook is shown its child", |thing| thing["status"]["seen"] == seen);
 }
 
-// B110, in small; B12
+// B12; B110, in small
 #[test]
 fn restart_writes_nothing_and_reads_lists_only() {
     let lab = Lab::new("restart");

@@ -93,6 +93,7 @@ fn many_changes_are_told_at_once() {
     lab.expect_silence(&hook, SILENCE);
 }
 
+// B36
 #[test]
 fn definition_says_why_it_is_not_at_work() {
     let lab = Lab::bare("refusals");

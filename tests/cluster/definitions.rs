@@ -40,7 +40,7 @@ data: {version: one, from: {{ parent.spec.from }}}
 status: {version: one}
 ";
 
-// B34
+// B34, B44
 #[test]
 fn edited_template_reaches_every_parent_and_a_broken_one_reaches_none() {
     let lab = Lab::new("templates");

@@ -50,6 +50,7 @@ fn versions(lab: &Lab) -> Vec<String> {
         .collect()
 }
 
+// B115, the part of it that concerns a diff
 #[test]
 fn edited_answer_is_told_object_by_object_and_nothing_is_written() {
     let lab = Lab::new("diff");

@@ -81,7 +81,7 @@ fn value_of_another_type_is_taken_whatever_was_there() {
     lab.expect_silence(&hook, SILENCE);
 }
 
-// Null and absent are one, 1.0 and 1 are, and what the server keeps in another form is no difference.
+// B40, B41, B43: null and absent are one, 1.0 and 1 are, and what the server keeps in another form is no difference.
 #[test]
 fn same_things_in_other_words_are_written_once_and_recreate_nothing() {
     let lab = Lab::new("words");

@@ -53,6 +53,7 @@ fn definitions_of_the_cluster_stay_while_their_kind_is_not_served() {
     assert!(!controller.log().contains("controller stopping"), "{}", controller.log());
 }
 
+// B03
 #[test]
 fn two_definitions_that_write_one_status_make_no_storm() {
     let stage = Stage::usual();
@@ -72,6 +73,7 @@ fn two_definitions_that_write_one_status_make_no_storm() {
     assert!(writes < 60, "{writes} status writes in 4 s");
 }
 
+// B107
 #[test]
 fn thousand_parents_with_related_objects_and_many_workers_all_get_there() {
     let stage = Stage::new(&[THINGS, MAPS, ("v1", "Secret", "secrets", false)]);

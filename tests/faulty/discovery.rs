@@ -23,6 +23,7 @@ fn discovery_of(api_version: &'static str) -> impl Fn(&Request) -> bool + Send +
     move |request| request.is_discovery() && request.api_version == api_version
 }
 
+// B103
 #[test]
 fn parent_kind_that_comes_later_is_controlled_without_a_restart() {
     let stage = Stage::new(&[MAPS]);
@@ -35,6 +36,7 @@ fn parent_kind_that_comes_later_is_controlled_without_a_restart() {
     stage.settles("a");
 }
 
+// B16, B103
 #[test]
 fn child_kind_that_comes_later_is_written_soon_after() {
     let stage = Stage::usual();
@@ -59,6 +61,7 @@ fn child_kind_that_comes_later_is_written_soon_after() {
     stage.settles("a");
 }
 
+// B25, B104
 #[test]
 fn broken_group_holds_up_only_those_that_need_it() {
     let stage = Stage::new(&[THINGS, MAPS, GADGETS, ("plain.io/v1", "Part", "parts", true)]);

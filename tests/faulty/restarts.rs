@@ -10,6 +10,7 @@ use crate::dice::Dice;
 use crate::hook;
 use crate::stage::{SOON, Stage};
 
+// B110
 #[test]
 fn restart_with_a_thousand_parents_only_lists() {
     let stage = Stage::usual();

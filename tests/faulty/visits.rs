@@ -92,6 +92,7 @@ fn status_tells_the_generation_that_the_hook_has_seen() {
     }
 }
 
+// B15
 #[test]
 fn every_parent_is_visited_after_its_last_trigger() {
     let stage = Stage::usual();
@@ -114,6 +115,7 @@ fn every_parent_is_visited_after_its_last_trigger() {
     }
 }
 
+// B02
 #[test]
 fn settled_fleet_makes_no_calls_and_no_writes() {
     let stage = Stage::usual();
@@ -137,6 +139,7 @@ fn settled_fleet_makes_no_calls_and_no_writes() {
     assert!(stage.hook.count() <= calls + 2, "only the one that changed is looked at");
 }
 
+// B26, B27
 #[test]
 fn answers_that_are_none_delete_nothing() {
     let stage = Stage::usual();
@@ -169,6 +172,7 @@ fn answers_that_are_none_delete_nothing() {
     stage.settles("a");
 }
 
+// B81
 #[test]
 fn parent_written_all_the_time_still_gets_its_status() {
     let stage = Stage::usual();

@@ -15,6 +15,7 @@ fn expired_event() -> Value {
     }})
 }
 
+// B99
 #[test]
 fn expired_watch_is_listed_anew_and_only_what_differs_is_written() {
     let stage = Stage::usual();
@@ -41,6 +42,7 @@ fn expired_watch_is_listed_anew_and_only_what_differs_is_written() {
     assert_eq!(traffic.reads(), [""; 0]);
 }
 
+// B100
 #[test]
 fn watch_that_keeps_silent_is_given_up() {
     let stage = Stage::usual();
@@ -93,6 +95,7 @@ fn line_cut_in_the_middle_loses_nothing() {
     assert_eq!(stage.server.names("configmaps"), ["a-0", "a-1"]);
 }
 
+// B12
 #[test]
 fn own_write_seen_before_its_answer_is_not_written_again() {
     let stage = Stage::usual();
@@ -107,6 +110,7 @@ fn own_write_seen_before_its_answer_is_not_written_again() {
     assert_eq!(writes.len(), 3, "{writes:?}");
 }
 
+// B12
 #[test]
 fn own_write_seen_long_after_its_answer_is_not_written_again() {
     let stage = Stage::usual();
@@ -224,6 +228,7 @@ fn object_deleted_while_the_list_is_on_its_way_is_gone() {
     stage.until_true("the child is made", || stage.server.get("configmaps", "other").is_some());
 }
 
+// B99
 #[test]
 fn server_that_always_says_expired_is_not_stormed() {
     let stage = Stage::usual();

@@ -42,6 +42,7 @@ fn retry_comes_no_sooner_than_the_server_asks() {
     assert!(tries[1] - tries[0] >= Duration::from_secs(2), "{tries:?}");
 }
 
+// B81
 #[test]
 fn conflict_on_the_status_does_not_lose_it() {
     let stage = Stage::usual();
@@ -73,6 +74,7 @@ fn lasting_conflicts_make_no_storm() {
     stage.settles("a");
 }
 
+// B118
 #[test]
 fn failed_status_write_is_made_good_without_another_child() {
     let stage = Stage::usual();
@@ -258,6 +260,7 @@ fn events_that_are_not_taken_hold_up_no_write() {
     stage.settles("a");
 }
 
+// B85
 #[test]
 fn refused_child_is_not_tried_for_ever_and_holds_up_no_other() {
     let stage = Stage::usual();
@@ -283,6 +286,7 @@ fn refused_child_is_not_tried_for_ever_and_holds_up_no_other() {
     stage.settles("a");
 }
 
+// B115
 #[test]
 fn secret_values_are_in_no_log() {
     let secret = "c3dvcmRmaXNo";

@@ -31,6 +31,7 @@ fn status(phase: &str) -> String {
     format!("status: {{phase: {phase}}}\n")
 }
 
+// B34
 #[test]
 fn an_edited_file_is_live() {
     let server = Server::start(&[("a/sync.yaml", &status("one"))]);
@@ -73,6 +74,7 @@ fn a_new_hook_and_a_new_folder_are_live() {
     becomes(&server, "b", "newer");
 }
 
+// B34
 #[test]
 fn a_swapped_link_of_a_config_map_volume_is_live() {
     let folder = tempfile::tempdir().unwrap();
@@ -105,6 +107,7 @@ fn a_swapped_link_to_the_whole_folder_is_live() {
     becomes(&server, "a", "two");
 }
 
+// B34
 #[test]
 fn the_last_good_revision_answers_while_the_new_one_is_broken() {
     let server = Server::start(&[("a/sync.yaml", &status("good")), ("b/sync.yaml", &status("one"))]);

@@ -114,6 +114,7 @@ fn an_answer_without_children_wants_none_if_it_says_anything_else() {
     }
 }
 
+// B26
 #[test]
 fn an_answer_that_says_nothing_is_refused_so_that_nothing_is_deleted() {
     let told = "the answer has no `children`; expected: an object with `children`, `status`, `resyncAfterSeconds`, \
@@ -218,6 +219,7 @@ fn a_decorators_answer_is_read() {
     );
 }
 
+// B27
 #[test]
 fn a_wrong_child_is_named_by_its_index() {
     let child = |child: &str| {
@@ -284,6 +286,7 @@ fn other_fields_of_a_wrong_type_are_refused() {
     );
 }
 
+// B20
 #[test]
 fn delays_are_kept_within_what_clocks_can_hold() {
     let delay = |seconds: &str| {
@@ -302,6 +305,7 @@ fn delays_are_kept_within_what_clocks_can_hold() {
     }
 }
 
+// B29
 #[test]
 fn a_misspelt_field_is_refused_where_it_is_strict_and_where_it_hides_the_children() {
     let told = "unknown field `chidlren`; hint: did you mean `children`?";
@@ -327,6 +331,7 @@ fn repeated_keys_are_refused_where_it_is_strict() {
     assert_eq!(strict(inside).unwrap().children[0].object["metadata"]["name"], "b");
 }
 
+// B40
 #[test]
 fn numbers_and_the_order_of_keys_stay_as_they_are() {
     let body = r#"{"status":{"z":18446744073709551615,"a":-9223372036854775808,"m":0.1,"b":[true,null,"\ud83d\ude00"]},"children":[]}"#;

@@ -126,6 +126,7 @@ fn other_annotations_of_an_echoed_child_stay() {
     assert_eq!(body(child)["metadata"]["annotations"], json!({ "note": "x" }));
 }
 
+// B43
 #[test]
 fn null_entries_are_dropped_at_every_depth_and_empty_maps_stay() {
     let child = json!({
@@ -146,6 +147,7 @@ fn null_entries_are_dropped_at_every_depth_and_empty_maps_stay() {
     assert!(body["metadata"].get("annotations").is_none());
 }
 
+// B40, B41
 #[test]
 fn whole_numbers_become_integers_and_no_digit_is_lost() {
     let text = r#"{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a"},
@@ -225,6 +227,7 @@ fn decorators_name_is_an_annotation_of_every_attachment() {
     assert!(text.contains("of a kind that `attachments` does not declare"), "{text}");
 }
 
+// B94
 #[test]
 fn child_outside_its_parents_selector_is_refused() {
     let claim = Claim::Selector(Selector::label("app", "a"));
@@ -243,6 +246,7 @@ fn child_outside_its_parents_selector_is_refused() {
     assert_eq!(reach, Reach::Child);
 }
 
+// B49
 #[test]
 fn two_descriptions_of_one_child_void_the_answer_and_are_both_named() {
     let other = config_map_with(json!({ "name": "a", "namespace": "lib" }));
@@ -297,6 +301,7 @@ fn child_that_cannot_be_told_voids_the_answer() {
     }
 }
 
+// B92, B116
 #[test]
 fn child_that_must_not_be_written_stops_only_itself() {
     let of_kind = |api_version, kind, namespace| json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "x", "namespace": namespace } });

@@ -212,6 +212,7 @@ fn record_that_metacontroller_left_is_a_difference_and_none_in_content() {
     assert!(!applied.differences().in_content());
 }
 
+// B10
 #[test]
 fn quantities_are_compared_by_amount_only_where_kubernetes_holds_them() {
     let quota = |cpu: &str| {
@@ -305,6 +306,7 @@ fn port_used_for_two_protocols_is_two_items() {
     assert_eq!(applied.shown(), ["`spec.ports[port=53,protocol=UDP].name` is `\"dns\"`, wanted `\"udp\"`"]);
 }
 
+// B04
 #[test]
 fn claim_template_with_the_servers_additions_is_unchanged_and_a_new_size_is_seen() {
     let mut applied = applied_kind("StatefulSet");
@@ -316,6 +318,7 @@ fn claim_template_with_the_servers_additions_is_unchanged_and_a_new_size_is_seen
     );
 }
 
+// B05
 #[test]
 fn tolerations_that_admission_adds_to_a_pod_are_no_difference() {
     let mut applied = applied_kind("Pod");

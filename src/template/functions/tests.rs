@@ -334,6 +334,7 @@ mod quantities {
 mod encodings {
     use super::*;
 
+    // B55
     #[test]
     fn scalars_are_encoded_as_they_are_written() {
         assert_eq!(eval("b64encode(5)"), json!("NQ=="));

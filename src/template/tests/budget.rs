@@ -35,6 +35,7 @@ fn names(budget: &str, page: &str) {
     assert!(headline.starts_with("hooks/"), "{page}");
 }
 
+// B52
 #[test]
 fn a_range_of_a_thousand_million_is_refused() {
     let page = page("{% for i in range(10**9) %}\n- {{ i }}\n{% endfor %}\n");
@@ -112,6 +113,7 @@ fn documents_of_several_files_are_counted_together() {
     assert_eq!(problem.to_string(), "hooks/b.yaml:3:1: more than 3 documents");
 }
 
+// B52
 #[test]
 fn an_alias_bomb_is_refused() {
     let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n".to_string();
@@ -121,6 +123,7 @@ fn an_alias_bomb_is_refused() {
     names("values copied by aliases", &page(&bomb));
 }
 
+// B52
 #[test]
 fn deep_nesting_is_refused_wherever_it_comes_from() {
     let text = format!("a: {}{}\n", "[".repeat(500), "]".repeat(500));

@@ -16,6 +16,7 @@ use serde_json::Value as Json;
 use crate::problem::Problem;
 use crate::template::{Budget, Context, Document, Library, yaml};
 
+// B41 (`numbers`), B44 (`absent-*`), B50 (`include-chain`), B51 (`yaml-key-given-twice`), B54 (`types-of-ports-and-percents`)
 #[test]
 fn every_language_case_answers_as_recorded() {
     let mut wrong = Vec::new();

@@ -63,6 +63,7 @@ const FAILING: &[&str] = &[
     "!!binary {{ S }}x",
 ];
 
+// B115
 #[test]
 fn no_value_of_data_is_shown() {
     let secrets =

@@ -22,6 +22,7 @@ fn render(library: &Library, parent: Json) -> Result<String, String> {
         .map_err(|problem| problem.page())
 }
 
+// B11
 #[test]
 fn a_map_of_twenty_keys_comes_out_in_its_order_a_thousand_times() {
     let library = library(
@@ -51,6 +52,7 @@ fn the_revision_is_that_of_names_and_texts() {
     assert_ne!(of(&[("a", "b"), ("c", "")]), of(&[("a", ""), ("c", "b")]));
 }
 
+// B128
 #[test]
 fn renders_leave_nothing_behind() {
     let good = library(

@@ -169,6 +169,7 @@ const HOSTILE: &[&str] = &[
     "\r\n",
 ];
 
+// B39
 #[test]
 fn hostile_text_survives_in_every_position() {
     let (typed, text) = (library(TYPED), library(&text_template()));
@@ -179,6 +180,7 @@ fn hostile_text_survives_in_every_position() {
     }
 }
 
+// B37, B40
 #[test]
 fn scalars_of_other_types_are_written_as_yaml_writes_them() {
     let text = library(&text_template());

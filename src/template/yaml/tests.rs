@@ -79,6 +79,7 @@ fn same(here: &Json, there: &Json) -> bool {
     }
 }
 
+// B39
 #[test]
 fn every_recorded_quirk_reads_as_kubectl_reads_it_or_is_a_stated_difference() {
     let cases: Vec<Case> = recorded("yaml-cases.jsonl");
@@ -112,6 +113,7 @@ fn every_recorded_quirk_reads_as_kubectl_reads_it_or_is_a_stated_difference() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+// B40
 #[test]
 fn integers_are_exact_to_64_bits() {
     let text = "a: 9007199254740993\nb: 18446744073709551615\nc: -9223372036854775808\nd: 10000000\n";
@@ -183,6 +185,7 @@ fn a_key_before_the_merge_that_replaces_it_is_refused() {
     );
 }
 
+// B51
 #[test]
 fn a_key_given_twice_names_both_lines() {
     assert_eq!(
@@ -233,6 +236,7 @@ fn a_byte_order_mark_moves_no_place() {
     assert!(page("\u{feff}a: 1\na: 2\n").starts_with("a.yaml:2:1: the key `a`"));
 }
 
+// B52
 #[test]
 fn alias_bombs_end_at_once() {
     let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n".to_string();

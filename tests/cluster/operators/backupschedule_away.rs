@@ -18,7 +18,7 @@ const RESUMED: Duration = Duration::from_secs(20);
 const LINES: usize = 60;
 const LEADS: &str = "Successfully acquired lease";
 
-// B67, B112, B113
+// B64, B67, B112, B113
 #[test]
 fn slot_that_is_due_while_the_api_server_is_away_has_one_job() {
     let mut bks = Operator::apart("backupschedule", "away");
