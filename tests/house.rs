@@ -23,11 +23,13 @@ const NEIGHBOURS: [(&str, &str); 3] = [
 ];
 
 /// Crates that only one room may name.
-const KEPT: [(&str, &[&str]); 8] = [
+const KEPT: [(&str, &[&str]); 10] = [
     ("kube", &["cluster"]),
     ("minijinja", &["template"]),
     ("actix_web", &["serve"]),
-    ("actix_tls", &["serve"]),
+    ("actix_http", &["serve"]),
+    ("actix_server", &["serve"]),
+    ("actix_service", &["serve"]),
     ("socket2", &["serve"]),
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),

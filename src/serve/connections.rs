@@ -1,23 +1,24 @@
 //! The connections of a port: how many there may be, and how long one may wait for its caller.
 //!
-//! The server below us gives a caller a time for the TLS handshake and for the head of its first request. It knows none
-//! for the heads that follow, nor for the reading of an answer, and a port that is full it leaves full. So a connection
-//! that has waited for its caller too long is closed here, and where all places are taken a further connection gets the
-//! place of the one that has waited the longest: who holds connections open takes nothing from those who use theirs.
+//! The server below us gives a caller a time for the head of its first request. It knows none for the heads that follow,
+//! nor for the reading of an answer, and a port that is full it leaves full. So a connection that has waited for its caller
+//! too long is closed here, and where all places are taken a further connection gets the place of the one that has waited
+//! the longest: who holds connections open takes nothing from those who use theirs.
 
-use std::any::Any;
+use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::os::fd::{AsRawFd, RawFd};
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use actix_tls::accept::rustls_0_23::TlsStream;
 use actix_web::Error;
 use actix_web::body::MessageBody;
-use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
-use actix_web::rt::net::TcpStream;
+use futures::task::AtomicWaker;
 
 /// Memory that the head of one request can take: what the server below us reads before it refuses a head.
 const HEAD_BYTES: u64 = 128 << 10;
@@ -68,7 +69,7 @@ impl Limits {
         Limits { connections: PAGES.min(files).max(LEAST) as usize, wait: PROBE_WAITS }
     }
 
-    /// How many the server below us may hold: those that shake hands or are being closed, too.
+    /// How many the server below us may hold: those that are being closed, too.
     pub(super) fn with_those_that_come_and_go(&self) -> usize {
         self.connections + self.connections.div_ceil(4)
     }
@@ -91,9 +92,16 @@ struct Open {
 
 #[derive(Debug)]
 struct Held {
-    socket: RawFd,
+    line: Arc<Line>,
     /// Since when it waits for its caller, unless an answer is being made.
     waits_since: Option<Instant>,
+}
+
+/// By this a connection is told that it is over, on whatever thread it is.
+#[derive(Debug, Default)]
+struct Line {
+    is_closed: AtomicBool,
+    waker: AtomicWaker,
 }
 
 impl Connections {
@@ -101,24 +109,18 @@ impl Connections {
         Arc::new(Connections { limits, open: Mutex::default() })
     }
 
-    /// Takes note of a new connection. To be called by the server below us, with what it keeps for each.
-    pub(super) fn meet(self: &Arc<Self>, stream: &dyn Any, kept: &mut Extensions) {
-        let plain = stream.downcast_ref::<TcpStream>();
-        let secured = stream.downcast_ref::<TlsStream<TcpStream>>().map(|stream| stream.get_ref().0);
-        if let Some(stream) = plain.or(secured) {
-            kept.insert(Rc::new(self.admit(stream.as_raw_fd(), Instant::now())));
-        }
-    }
-
-    fn admit(self: &Arc<Self>, socket: RawFd, now: Instant) -> Connection {
+    /// Gives a place to a new connection.
+    pub(super) fn admit(self: &Arc<Self>, now: Instant) -> Connection {
         let mut open = self.open();
         if open.held.len() >= self.limits.connections {
             open.make_room(now);
         }
         let id = open.next;
         open.next += 1;
-        open.held.insert(id, Held { socket, waits_since: Some(now) });
-        Connection { id, of: self.clone() }
+        let line = Arc::<Line>::default();
+        open.held.insert(id, Held { line: line.clone(), waits_since: Some(now) });
+        let (may_be_read, read_was_refused) = (Cell::new(true), Cell::new(false));
+        Connection { id, of: self.clone(), line, may_be_read, read_was_refused }
     }
 
     /// Closes what waits too long, for as long as it is polled.
@@ -161,12 +163,10 @@ impl Open {
         ids.into_iter().for_each(|id| self.close(id));
     }
 
-    /// The server below us sees its caller leave, and lets go of the socket.
     fn close(&mut self, id: u64) {
-        if let Some(held) = self.held.remove(&id) {
-            // SAFETY: a plain system call. The socket is open, and no other than it was: whoever closes it has dropped the
-            // `Connection` before, which takes it out of here under the lock that is held now.
-            unsafe { libc::shutdown(held.socket, libc::SHUT_RDWR) };
+        if let Some(Held { line, .. }) = self.held.remove(&id) {
+            line.is_closed.store(true, Ordering::Release);
+            line.waker.wake();
         }
     }
 }
@@ -176,17 +176,49 @@ impl Open {
 pub(super) struct Connection {
     id: u64,
     of: Arc<Connections>,
+    line: Arc<Line>,
+    may_be_read: Cell<bool>,
+    read_was_refused: Cell<bool>,
 }
 
 impl Connection {
     /// Something is still to come from the caller.
     pub(super) fn waits(&self) {
         self.set(Some(Instant::now()));
+        self.may_be_read.set(true);
+        self.read_again();
     }
 
-    /// All is there that an answer is made from.
+    /// All is there that an answer is made from. What comes meanwhile is left where it is.
     pub(super) fn works(&self) {
         self.set(None);
+        self.may_be_read.set(false);
+    }
+
+    pub(super) fn may_be_read(&self) -> bool {
+        self.may_be_read.get()
+    }
+
+    /// Whoever wanted to read is to be woken for it.
+    pub(super) fn refuse_read(&self) {
+        self.read_was_refused.set(true);
+    }
+
+    pub(super) fn read_again(&self) {
+        if self.read_was_refused.replace(false) {
+            self.line.waker.wake();
+        }
+    }
+
+    /// Whether its place was given to somebody else. Where it is not, the task is woken when it is.
+    pub(super) fn is_closed(&self, cx: &Context<'_>) -> bool {
+        self.line.waker.register(cx.waker());
+        self.line.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Done when its place was given to somebody else.
+    pub(super) async fn closed(&self) {
+        poll_fn(|cx| if self.is_closed(cx) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
     fn set(&self, waits_since: Option<Instant>) {
@@ -216,21 +248,13 @@ pub(super) async fn follow<B: MessageBody + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use std::io::{ErrorKind, Read};
-    use std::os::unix::net::UnixStream;
+    use std::task::Waker;
 
     use super::*;
 
-    /// Connections whose callers can see whether they are still there.
     struct Port {
         connections: Arc<Connections>,
         began: Instant,
-    }
-
-    struct Caller {
-        theirs: UnixStream,
-        connection: Connection,
-        _ours: UnixStream,
     }
 
     impl Port {
@@ -243,49 +267,43 @@ mod tests {
             self.began + Duration::from_secs(seconds)
         }
 
-        fn call(&self, seconds: u64) -> Caller {
-            let (theirs, ours) = UnixStream::pair().expect("a pair of sockets");
-            theirs.set_nonblocking(true).expect("it can be asked without waiting");
-            let connection = self.connections.admit(ours.as_raw_fd(), self.at(seconds));
-            Caller { theirs, connection, _ours: ours }
+        fn call(&self, seconds: u64) -> Connection {
+            self.connections.admit(self.at(seconds))
         }
     }
 
-    impl Caller {
-        fn is_connected(&self) -> bool {
-            let read = (&self.theirs).read(&mut [0]);
-            read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
-        }
+    fn is_open(connection: &Connection) -> bool {
+        !connection.is_closed(&Context::from_waker(Waker::noop()))
     }
 
     #[test]
     fn a_further_caller_takes_the_place_of_the_one_that_has_waited_the_longest() {
         let port = Port::new(3);
         let callers = [port.call(0), port.call(1), port.call(2)];
-        callers[0].connection.works();
+        callers[0].works();
         let fourth = port.call(3);
-        assert_eq!(callers.each_ref().map(Caller::is_connected), [true, false, true]);
+        assert_eq!(callers.each_ref().map(is_open), [true, false, true]);
         let fifth = port.call(4);
-        assert_eq!(callers.each_ref().map(Caller::is_connected), [true, false, false]);
-        assert!(fourth.is_connected() && fifth.is_connected());
+        assert_eq!(callers.each_ref().map(is_open), [true, false, false]);
+        assert!(is_open(&fourth) && is_open(&fifth));
     }
 
     #[test]
     fn nobody_who_is_being_answered_makes_room() {
         let port = Port::new(2);
         let callers = [port.call(0), port.call(0)];
-        callers.iter().for_each(|caller| caller.connection.works());
+        callers.iter().for_each(|caller| caller.works());
         let further = port.call(1);
-        assert!(callers.iter().chain([&further]).all(Caller::is_connected));
+        assert!(callers.iter().chain([&further]).all(is_open));
     }
 
     #[test]
     fn whoever_waits_too_long_is_let_go() {
         let port = Port::new(9);
         let (first, second, third) = (port.call(0), port.call(1), port.call(0));
-        third.connection.works();
+        third.works();
         port.connections.open().close_where(port.at(11), port.connections.limits.wait);
-        assert_eq!([&first, &second, &third].map(Caller::is_connected), [false, true, true]);
+        assert_eq!([&first, &second, &third].map(is_open), [false, true, true]);
     }
 
     #[test]
@@ -293,7 +311,7 @@ mod tests {
         let port = Port::new(2);
         drop(port.call(0));
         let callers = [port.call(1), port.call(2)];
-        assert!(callers.iter().all(Caller::is_connected));
+        assert!(callers.iter().all(is_open));
         drop(callers);
         assert!(port.connections.open().held.is_empty());
     }

@@ -12,18 +12,24 @@ pub(crate) mod connections;
 mod form;
 mod pages;
 mod review;
+mod stream;
 
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::available_parallelism;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use actix_web::dev::Server;
+use actix_http::error::DispatchError;
+use actix_http::{HttpService, Protocol};
+use actix_server::Server;
+use actix_service::{IntoServiceFactory, ServiceFactoryExt, fn_service, map_config};
+use actix_web::dev::{AppConfig, Extensions};
 use actix_web::middleware::from_fn;
+use actix_web::rt::net::TcpStream;
 use actix_web::web::{self, Data, ServiceConfig};
-use actix_web::{App, HttpServer};
+use actix_web::{App, Error};
 use rustls::ServerConfig;
 
 use crate::hook::local::renders::Renders;
@@ -32,13 +38,12 @@ use crate::serve::body::Room;
 use crate::serve::callers::{Authorities, Door, Tokens};
 use crate::serve::certificate::Certificate;
 use crate::serve::connections::{Connections, Limits};
+use crate::serve::stream::Stream;
 
 /// Calls under way may take this long to end once the service is told to stop.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 /// Callers are machines of the same cluster: what they want is said in a packet or two.
 const HEAD: Duration = Duration::from_secs(5);
-/// The same for a handshake, of which our part takes a millisecond.
-const HANDSHAKE: Duration = Duration::from_secs(5);
 /// What a caller still sends that has been answered is read for so long, so that it gets to see the answer.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Threads that read and write. Rendering has its own.
@@ -107,34 +112,48 @@ impl Service {
     /// Answers on a port with what `rooms` puts there.
     fn open(port: Port, rooms: impl Fn(&mut ServiceConfig) + Clone + Send + 'static) -> io::Result<Service> {
         let connections = Connections::new(port.limits);
-        let met = connections.clone();
         let door = Data::new(port.door);
-        let at_most = port.limits.with_those_that_come_and_go().div_ceil(port.threads);
-        let mut server = HttpServer::new(move || {
-            App::new()
-                .wrap(from_fn(callers::guard))
-                .wrap(from_fn(connections::follow))
-                .app_data(door.clone())
-                .configure(rooms.clone())
-        })
-        .workers(port.threads)
-        .max_connections(at_most)
-        .keep_alive(port.limits.wait)
-        .client_request_timeout(HEAD)
-        .client_disconnect_timeout(FAREWELL)
-        .tls_handshake_timeout(HANDSHAKE)
-        // No handshake waits for that of somebody else.
-        .max_connection_rate(at_most)
-        .shutdown_timeout(port.last_words.as_secs())
-        .disable_signals()
-        .on_connect(move |stream, kept| met.meet(stream, kept));
+        let tls = port.tls.map(Arc::new);
+        let mut server = Server::build()
+            .workers(port.threads)
+            .max_concurrent_connections(port.limits.with_those_that_come_and_go().div_ceil(port.threads))
+            .shutdown_timeout(port.last_words.as_secs())
+            .disable_signals();
+        let ending = server.graceful_shutdown_signal();
+        let mut addresses = Vec::new();
         for listener in port.listeners {
-            server = match port.tls.clone() {
-                Some(tls) => server.listen_rustls_0_23(listener, tls)?,
-                None => server.listen(listener)?,
+            addresses.push(listener.local_addr()?);
+            let (connections, tls, ending) = (connections.clone(), tls.clone(), ending.clone());
+            let (door, rooms, wait) = (door.clone(), rooms.clone(), port.limits.wait);
+            let app = move || {
+                App::new()
+                    .wrap(from_fn(callers::guard))
+                    .wrap(from_fn(connections::follow))
+                    .app_data(door.clone())
+                    .configure(rooms.clone())
             };
+            server = server.listen("port", listener, move || {
+                let (connections, tls, ending) = (connections.clone(), tls.clone(), ending.clone());
+                let app = app().into_factory().map_err(|error: Error| error.error_response());
+                let http = HttpService::build()
+                    .graceful_shutdown_signal(move || {
+                        let ending = ending.clone();
+                        async move { ending.notified().await }
+                    })
+                    .keep_alive(wait)
+                    .client_request_timeout(HEAD)
+                    .client_disconnect_timeout(FAREWELL)
+                    .on_connect_ext(|stream: &Stream, kept: &mut Extensions| {
+                        kept.insert(stream.connection());
+                    })
+                    .finish(map_config(app, |()| AppConfig::default()));
+                let open = move |socket: TcpStream| {
+                    let stream = Stream::open(socket, tls.clone(), connections.admit(Instant::now()));
+                    async { Ok((stream.await.map_err(DispatchError::Io)?, Protocol::Http1, None)) }
+                };
+                fn_service(open).and_then(http)
+            })?;
         }
-        let addresses = server.addrs();
         Ok(Service { server: server.run(), connections, addresses })
     }
 

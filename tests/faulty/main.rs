@@ -23,6 +23,7 @@ mod definitions;
 mod discovery;
 mod leadership;
 mod limits;
+mod ports;
 mod restarts;
 mod rollouts;
 mod strangers;

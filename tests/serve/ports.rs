@@ -303,19 +303,62 @@ fn heads_of_all_callers_together_fit_into_memory() {
     assert!(grown < 200 << 10, "{grown} KiB for {} callers", held.len());
 }
 
-/// So few that the ports cannot have what they may.
-const FEW_FILES: usize = 48;
+/// A few more than the service has for itself: for less callers than a port has places.
+const FEW_FILES: usize = 28;
 
 #[test]
 fn a_process_without_files_waits_for_some_and_then_goes_on() {
     let server = Server::start_with_files(&FILES, &[], FEW_FILES);
     is_answered(&server.address);
-    let held: Vec<TcpStream> = (0..FEW_FILES).map(|_| connect(&server.address)).collect();
+    let mut held: Vec<TcpStream> = (0..FEW_FILES).map(|_| connect(&server.address)).collect();
+    // Those that have a place keep it by using it, and so there is none for the others.
+    let mut refused = |times: usize| {
+        wait_until(PATIENCE, "there are no files for further callers", || {
+            held.iter_mut().for_each(|stream| drop(stream.write_all(call("x").as_bytes())));
+            let lines = server.lines_with("Too many open files");
+            if lines.len() >= times { Ok(lines.len()) } else { Err(format!("{lines:#?}")) }
+        })
+    };
+    let (first, cpu) = (refused(1), server.cpu());
     server.write("a/sync.yaml", "status: {name: {{ parent.metadata.name }}, changed: true}\n");
-    is_answered(&server.address);
+    let last = refused(4);
+    assert!(last - first < 20, "it asks again with a pause: {first} and then {last} times");
+    let spent = server.cpu() - cpu;
+    assert!(spent < 100, "{spent} hundredths of a second of CPU");
     drop(held);
+    is_answered(&server.address);
     wait_until(PATIENCE, "the changed template is used", || {
         let answer = server.call("/a/sync", &json!({"parent": {"metadata": {"name": "x"}}}));
         if answer.body.contains("changed") { Ok(()) } else { Err(answer.body) }
     });
+}
+
+#[test]
+fn a_port_gives_away_its_own_places_before_the_process_runs_out_of_files() {
+    let server = Server::start_with_files(&FILES, &[], 64);
+    let held: Vec<TcpStream> = (0..500).map(|_| connect(&server.address)).collect();
+    is_answered(&server.address);
+    server.logged("port is full, new callers take the places of those that send nothing");
+    assert_eq!(server.lines_with("Too many open files").len(), 0);
+    drop(held);
+}
+
+#[test]
+fn callers_that_read_no_answers_hold_up_nobody() {
+    let server = Server::start(&FILES);
+    let before = server.memory();
+    let many = "GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(40_000);
+    let deaf: Vec<TcpStream> = (0..50)
+        .map(|_| {
+            let mut stream = connect(&server.address);
+            stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+            // It ends where nobody takes any more of it.
+            let _ = stream.write_all(many.as_bytes());
+            stream
+        })
+        .collect();
+    is_answered(&server.address);
+    let grown = server.memory().saturating_sub(before);
+    println!("{grown} KiB for {} callers", deaf.len());
+    assert!(grown < 50 * 600, "{grown} KiB for {} callers", deaf.len());
 }

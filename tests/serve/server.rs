@@ -129,6 +129,19 @@ impl Server {
         unsafe { libc::kill(self.process.id() as i32, libc::SIGTERM) };
     }
 
+    /// The lines with this text, whoever wrote them.
+    pub fn lines_with(&self, text: &str) -> Vec<String> {
+        let log = self.log.lock().unwrap();
+        log.iter().map(Value::to_string).filter(|line| line.contains(text)).collect()
+    }
+
+    /// CPU time used so far, in hundredths of a second.
+    pub fn cpu(&self) -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id())).expect("it runs");
+        let fields: Vec<&str> = stat.rsplit_once(')').expect("a name").1.split_whitespace().collect();
+        [11, 12].into_iter().map(|place| fields[place].parse::<u64>().expect("a number")).sum()
+    }
+
     /// Memory in use, in KiB.
     pub fn memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("it runs");
