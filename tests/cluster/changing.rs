@@ -140,7 +140,10 @@ fn changed_parent_changes_its_children_and_prunes_what_it_no_longer_wants() {
     lab.wait_quiet(&hook, SILENCE);
     let expected =
         ["delete configmaps gone", "patch configmaps a", "patch configmaps new", "patch things/status t"];
-    assert_eq!(lab.writes()[before..], expected, "deletes come first");
+    let mut writes = lab.writes().split_off(before);
+    // Neighbours of one kind are written at once.
+    writes[1..3].sort_unstable();
+    assert_eq!(writes, expected, "deletes come first");
 }
 
 #[test]
