@@ -16,6 +16,7 @@ pub(crate) mod trial;
 pub(crate) mod write;
 
 mod discovery;
+mod opening;
 mod watch;
 
 use std::path::Path;

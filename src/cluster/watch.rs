@@ -22,6 +22,7 @@ use super::discovery;
 use super::kind::{Kind, Resource, State};
 use super::limit::{Limiter, READS};
 use super::object::{Object, Reading, Version};
+use super::opening::Opening;
 use super::request::{self, Error};
 use super::store::Event;
 
@@ -29,7 +30,8 @@ use super::store::Event;
 const WATCH_SECONDS: u64 = 3000;
 /// A watch that ends sooner has not worked.
 const SHORT: Duration = Duration::from_secs(1);
-const PAGE: usize = 500;
+/// So many objects are asked for at once.
+pub(super) const PAGE: usize = 500;
 /// A watch that panics begins anew after this time, and lists everything.
 const AFTER_PANIC: Duration = Duration::from_secs(4);
 /// A kind that is not served for so long does not exist. Until then it may only be that the server starts.
@@ -358,6 +360,17 @@ struct Stream<'a> {
 impl Stream<'_> {
     /// One watch request from its start to its end; `Ok` when the server closed it in good order.
     async fn run(mut self) -> Result<(), Ended> {
+        match self.watch().await {
+            Err(Ended::Failed(error)) => Err(self.opening().explained(error).await.into()),
+            outcome => outcome,
+        }
+    }
+
+    fn opening(&self) -> Opening<'_> {
+        Opening { source: self.source, resource: self.resource, namespace: &self.place.namespace }
+    }
+
+    async fn watch(&mut self) -> Result<(), Ended> {
         let mut query = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}");
         match &self.place.at {
             Some(version) => query.push_str(&format!("&resourceVersion={version}")),
@@ -371,7 +384,7 @@ impl Stream<'_> {
             None => return Err(Ended::Dropped),
         };
         let request = Request::get(uri).body(Body::empty()).map_err(Error::from)?;
-        let mut body = request::open(&self.source.client, request).await?;
+        let mut body = self.opening().send(request).await?;
         let Some(held) = self.source.kind.upgrade() else { return Err(Ended::Dropped) };
         if self.progress.troubled.swap(false, Ordering::Relaxed) {
             held.recovered();

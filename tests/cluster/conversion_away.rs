@@ -132,7 +132,10 @@ fn a_conversion_that_fails_hits_only_its_kind_until_its_authority_is_injected() 
     let pages = Pages::of(&controller);
     pages.becomes_ready();
     let said = pages.probe("/readyz?verbose").text;
-    assert!(said.contains(&format!("[!]kind {} things: ", two.lab.api_version())), "{said}");
+    let kind = format!("[!]kind {} things: ", two.lab.api_version());
+    let told = said.lines().find(|line| line.starts_with(&kind)).unwrap_or_else(|| panic!("{said}"));
+    let expected = format!("conversion webhook for {}/v2, Kind=Thing failed: ", two.lab.group);
+    assert!(told.contains(&expected) && told.ends_with("connection refused"), "{told}");
     assert_eq!(two.lab.plane.get(&two.lab.config_map("late")), None);
 
     let label = format!("{}.hooks", two.lab.namespace);
