@@ -104,6 +104,10 @@ fn definition_in_the_cluster_is_run_changed_and_stopped() {
     lab.expect_silence(&hook, SILENCE);
     lab.merge(&definition.path(), json!({"spec": {"resyncPeriodSeconds": 1}}));
     lab.wait_until("it is visited each second", || hook.count() >= calls.len() + 4);
+    let name = definition.path().rsplit('/').next().unwrap().to_owned();
+    for what in ["Starting", "Started", "Stopping", "Stopped"] {
+        lab.wait_event(&name, what, &format!("{what} controller: {name}"));
+    }
 
     lab.plane.delete(&definition.path());
     lab.wait_until("it has stopped", || controller.log().contains("controller stopping"));

@@ -39,11 +39,19 @@ fn kind_without_a_status_subresource_gets_children_and_no_status() {
     crd["spec"]["versions"][0].as_object_mut().unwrap().remove("subresources");
     lab.define_kind(&crd);
     let hook = Hook::from_spec();
-    let controller = lab.run(&lab.definition().config_maps().sync(&hook));
+    let controller = lab.start(&[]);
+    lab.add_definition(&lab.definition().config_maps().sync(&hook));
     lab.add_thing("t", json!({"children": [config_map("a", "1")], "status": {"mine": 1}}));
     lab.wait(&lab.config_map("a"), "the child is there", |_| true);
+    let told = format!(
+        "[{}] Sync error - ignoring, CRD [things.{}] does not have subresource 'Status' enabled",
+        lab.namespace, lab.group
+    );
+    lab.wait_event(&lab.namespace, "SyncError", &told);
     lab.expect_silence(&hook, SILENCE);
-    assert_eq!(lab.writes(), ["patch configmaps a"]);
+    let mut writes = lab.writes();
+    writes.retain(|write| !write.contains("compositecontrollers/status"));
+    assert_eq!(writes, ["patch configmaps a"]);
     assert_eq!(hook.count(), 2);
     assert_eq!(lab.get(&lab.thing("t"))["status"], Value::Null);
     assert!(controller.log().contains("parent kind has no status subresource"));

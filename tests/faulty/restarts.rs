@@ -203,3 +203,21 @@ fn visit_under_way_ends_before_the_process_does() {
     assert!(made.is_empty() || made == ["a-0", "a-1"], "{made:?}");
     assert!(stage.hook.calls("b").is_empty(), "no visit begins after the signal");
 }
+
+#[test]
+fn second_signal_ends_it_at_once() {
+    let stage = Stage::usual();
+    let controller = stage.run(&[]);
+    let held = stage.hook.hold("a");
+    stage.thing("a", 2, "x");
+    stage.until_true("the hook is asked", || !stage.hook.calls("a").is_empty());
+    controller.ask_to_end();
+    stage.until_true("it has heard", || controller.log().contains("stopping"));
+    let began = Instant::now();
+    controller.ask_to_end();
+    assert_eq!(controller.wait().code(), Some(1));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    drop(held);
+    stage.becomes_quiet();
+    assert_eq!(stage.server.names("configmaps"), [""; 0]);
+}

@@ -245,6 +245,31 @@ fn finalizing(call: &Value) -> (u16, Value) {
     (200, json!({"children": rest.collect::<Vec<_>>(), "finalized": maps.is_empty()}))
 }
 
+// B17
+#[test]
+fn parent_that_is_not_finalized_yet_is_not_asked_about_in_a_loop() {
+    let stage = Stage::usual();
+    stage.define(&[finalized(&stage)]);
+    stage.hook.answers(|call| {
+        let (code, mut answer) = hook::maps(call);
+        answer["finalized"] = json!(false);
+        answer["resyncAfterSeconds"] = json!(0);
+        (code, answer)
+    });
+    stage.thing("a", 1, "x");
+    let _controller = stage.run(&[]);
+    stage.settles("a");
+    stage.becomes_quiet();
+    stage.server.delete("things", "a");
+    stage.until_true("it is asked", || stage.hook.calls("a").iter().any(|call| call["finalizing"] == true));
+    std::thread::sleep(Duration::from_secs(2));
+    let asked = stage.hook.calls("a").iter().filter(|call| call["finalizing"] == true).count();
+    assert!(asked <= 3, "{asked} calls");
+    stage.hook.answers(finalizing);
+    stage.server.edit("things", "a", |thing| thing["metadata"]["annotations"] = json!({"touched": "1"}));
+    stage.until_true("the parent is gone", || stage.server.get("things", "a").is_none());
+}
+
 #[test]
 fn parent_is_finalized_through_every_fault() {
     let conflict = Effect::answer(409, "Conflict", "the object has been modified");

@@ -396,3 +396,30 @@ fn child_to_be_created_anew_is_not_deleted_on_doubt() {
     stage.settles("a");
     assert_eq!(stage.server.traffic().deletes().len(), 1);
 }
+
+#[test]
+fn deletes_name_the_uid_and_run_in_the_background_and_a_successor_of_the_name_survives() {
+    let stage = Stage::usual();
+    stage.thing("a", 2, "x");
+    let _controller = stage.run(&[]);
+    stage.settles("a");
+    stage.becomes_quiet();
+    let uid = stage.server.get("configmaps", "a-1").expect("it is there")["metadata"]["uid"].clone();
+    // Somebody has made it anew, and the watch does not tell.
+    let held = stage.server.hold("configmaps");
+    stage.server.delete("configmaps", "a-1");
+    let theirs = json!({"metadata": {"namespace": "shop", "name": "a-1"}, "data": {"value": "theirs"}});
+    let theirs = stage.server.create("configmaps", theirs);
+    stage.server.edit("things", "a", |thing| thing["spec"]["size"] = json!(1));
+    stage.until_true("it is deleted", || stage.server.traffic().count(Request::is_delete) > 0);
+    let traffic = stage.server.traffic();
+    let delete = traffic.0.iter().find(|request| request.is_delete()).expect("it came");
+    let options = delete.json();
+    assert_eq!(options["preconditions"], json!({"uid": uid}));
+    assert_eq!(options["propagationPolicy"], "Background");
+    drop(held);
+    stage.settles("a");
+    stage.becomes_quiet();
+    let live = stage.server.get("configmaps", "a-1").expect("it is not ours to delete");
+    assert_eq!(live["metadata"]["uid"], theirs["metadata"]["uid"]);
+}

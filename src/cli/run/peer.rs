@@ -108,7 +108,7 @@ Metacontroller's flags, with one dash or two; flags without a verb mean `run`:
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{Arg, CommandFactory};
 
     use super::TABLE;
     use crate::cli::Line;
@@ -127,5 +127,44 @@ mod tests {
         let of_all_verbs = ["log-level", "log-format"];
         let unknown: Vec<&str> = words.filter(|name| !known(name) && !of_all_verbs.contains(name)).collect();
         assert_eq!(unknown, [""; 0]);
+    }
+
+    /// The default as clap knows it, or as the help tells it where the environment or another flag may say otherwise.
+    fn default(flag: &Arg) -> String {
+        let known = flag.get_default_values().first().map(|value| value.to_string_lossy().into_owned());
+        let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+        let told = help.split("[default: ").nth(1).and_then(|rest| rest.split(']').next());
+        known.or(told.map(str::to_owned)).unwrap_or_default()
+    }
+
+    #[test]
+    fn defaults_that_differ_are_those_of_the_comparison() {
+        let page = include_str!("../../../METACONTROLLER.md");
+        let section = page.split("\n## ").find(|section| section.starts_with("Other defaults"));
+        let mut line = Line::command();
+        line.build();
+        let run = line.find_subcommand("run").expect("a verb");
+        let rows = section.expect("a section").lines().filter(|row| row.starts_with("| `--"));
+        let mut told = Vec::new();
+        for row in rows {
+            let words: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
+            let name = words[0].trim_start_matches("--");
+            let flag = run.get_arguments().find(|flag| flag.get_long() == Some(name)).expect(name);
+            let here = row.split(" | ").nth(2).expect("a cell").trim_matches('`');
+            assert_eq!(default(flag), here, "{row}");
+            told.push(name);
+        }
+        assert_eq!(told, ["metrics-address", "client-go-qps", "client-go-burst", "workers", "log-format"]);
+        // The others are as they are there.
+        for (name, there) in [
+            ("health-probe-bind-address", ":8081"),
+            ("cache-flush-interval", "30m"),
+            ("events-burst", "25"),
+            ("leader-elect-id", "metacontroller"),
+            ("field-manager", "metacontroller"),
+        ] {
+            let flag = run.get_arguments().find(|flag| flag.get_long() == Some(name)).expect(name);
+            assert_eq!(default(flag), there, "{name}");
+        }
     }
 }
