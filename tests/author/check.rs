@@ -23,7 +23,7 @@ fn transcript(project: &Path) -> String {
 }
 
 // B36 (`webhook-calls-nobody`), B39 (`yaml-traps`), B41 (`whole-float-is-an-integer`, `value-is-of-the-wrong-type`), B43 (`field-is-null`),
-// B46 (`child-is-dropped-*`), B54 (`port-in-quotes-is-a-name`), B64 (`cronjob-that-may-start-only-seconds-late`), B72 (`merge-keys-are-repeated`)
+// B46 (`child-is-dropped-*`), B65 (`job-that-its-ttl-removes`), B54 (`port-in-quotes-is-a-name`), B64 (`cronjob-that-may-start-only-seconds-late`), B72 (`merge-keys-are-repeated`)
 #[test]
 fn every_project_is_told_what_is_wrong_with_it() {
     let mut wrong = Vec::new();

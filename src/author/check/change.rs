@@ -26,6 +26,7 @@ impl Check {
         }
         self.changed_fields(request, answer);
         self.lost(request, answer);
+        self.rerun_jobs(request, answer);
     }
 
     /// Immutable fields of children that follow a field of the spec.
@@ -129,7 +130,7 @@ fn dropped_problem(child: &DesiredChild, other: &Value, loss: &str) -> Problem {
 }
 
 /// The observed children once the answer has been carried out: those of the answer, with what was observed of them.
-fn after(request: &Request, answer: &Answer) -> Vec<Value> {
+pub(super) fn after(request: &Request, answer: &Answer) -> Vec<Value> {
     let mut observed: Vec<Value> = request.observed().into_iter().cloned().collect();
     for child in &answer.children {
         let wanted = Value::Object(child.object.clone());

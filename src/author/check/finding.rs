@@ -63,12 +63,13 @@ pub(crate) enum Rule {
     YamlTrap,
     ImmutableField,
     DroppedChild,
+    RerunJob,
 }
 
 /// A rule's name, level, and what it is about.
 type About = (Rule, &'static str, Level, &'static str);
 
-const ABOUT: [About; 31] = [
+const ABOUT: [About; 32] = [
     (Rule::Syntax, "syntax", Level::Error, "A file is neither YAML nor Jinja that can be read"),
     (Rule::Definition, "definition", Level::Error, "A controller's definition is not valid"),
     (Rule::Crd, "crd", Level::Error, "A CustomResourceDefinition lacks what a parent's kind needs"),
@@ -135,6 +136,7 @@ const ABOUT: [About; 31] = [
         Level::Warning,
         "A child that exists is left out while another is not ready or gone",
     ),
+    (Rule::RerunJob, "rerun-job", Level::Warning, "A Job is made again once its TTL has removed it"),
 ];
 
 impl Rule {

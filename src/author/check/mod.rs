@@ -9,6 +9,7 @@ pub(in crate::author) mod crds;
 mod definitions;
 mod examples;
 pub(crate) mod finding;
+mod jobs;
 mod likeness;
 mod long_name;
 mod look;
