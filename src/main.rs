@@ -19,6 +19,7 @@ mod schedule;
 mod schema;
 mod serve;
 mod template;
+mod trace;
 mod trust;
 mod uninstall;
 

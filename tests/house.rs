@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Rooms by floor, from the ground up. Rooms of one floor do not know each other.
 const FLOORS: [&[&str]; 5] = [
-    &["metric", "object", "problem", "proxy", "schedule"],
+    &["metric", "object", "problem", "proxy", "schedule", "trace"],
     &["config", "schema", "template"],
     &["cluster", "plan", "hook"],
     &["controller", "serve", "author", "trust", "migrate", "uninstall"],
@@ -23,7 +23,7 @@ const NEIGHBOURS: [(&str, &str); 3] = [
 ];
 
 /// Crates that only one room may name.
-const KEPT: [(&str, &[&str]); 10] = [
+const KEPT: [(&str, &[&str]); 12] = [
     ("kube", &["cluster"]),
     ("minijinja", &["template"]),
     ("actix_web", &["serve"]),
@@ -34,6 +34,8 @@ const KEPT: [(&str, &[&str]); 10] = [
     ("clap", &["cli"]),
     ("anyhow", &["cli"]),
     ("granit_parser", &["template"]),
+    ("opentelemetry", &["cli"]),
+    ("opentelemetry_sdk", &["cli"]),
 ];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -209,13 +211,14 @@ const TWICE: [(&str, &str); 9] = [
     ("synstructure", "macros of asn1-rs: 0.13"),
 ];
 
-/// The crates that are built into the binary on Linux.
+/// The crates that are built into the binary on Linux, with all of its features.
 fn crates() -> Vec<serde_json::Value> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let output = std::process::Command::new(cargo)
         .args([
             "metadata",
             "--format-version=1",
+            "--all-features",
             "--locked",
             "--offline",
             "--filter-platform=x86_64-unknown-linux-gnu",

@@ -24,6 +24,7 @@ mod schema;
 mod serve;
 mod spelling;
 mod test;
+mod trace;
 mod uninstall;
 mod value;
 mod version;
@@ -38,6 +39,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cli::log::Wish;
 use crate::cli::paint::Colour;
+use crate::cli::trace::Traces;
 use crate::cluster::{Cluster, Manners};
 use crate::controller::source::{self, Definitions};
 use crate::problem::Problem;
@@ -101,6 +103,11 @@ impl Verb {
             _ => Wish::at("off"),
         }
     }
+
+    /// Whether there is something to be traced.
+    fn keeps_running(&self) -> bool {
+        matches!(self, Verb::Run(_) | Verb::Serve(_))
+    }
 }
 
 /// How a verb ended, where it ended as planned.
@@ -112,7 +119,9 @@ enum Ended {
 /// Reads the command line and does what it says.
 pub(crate) fn run() -> ExitCode {
     let line = Line::parse_from(spelling::ours(std::env::args_os(), &Line::command()));
-    line.log.start(line.verb.log_wish());
+    let traces = if line.verb.keeps_running() { Traces::begin() } else { Traces::default() };
+    line.log.start(line.verb.log_wish(), &traces);
+    traces.tell();
     let ended = match line.verb {
         Verb::Serve(flags) => serve::run(flags),
         Verb::Run(flags) => run::run(*flags),
@@ -129,6 +138,7 @@ pub(crate) fn run() -> ExitCode {
         Verb::Diff(flags) => diff::run(flags),
         Verb::Record(flags) => record::run(flags),
     };
+    traces.end();
     match ended {
         Ok(Ended::Well) => ExitCode::SUCCESS,
         Ok(Ended::AtFault) => ExitCode::from(1),

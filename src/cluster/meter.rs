@@ -38,7 +38,12 @@ pub(super) fn note_request(method: &Method, code: Option<u16>) {
 
 /// Counts a write by what came of it.
 pub(super) fn note_write<T>(kind: &Kind, verb: &str, answer: &Result<T, Error>) {
-    let outcome = match answer {
+    METER.writes.of([&kind.api_version, &kind.plural, verb, outcome(answer)]).one();
+}
+
+/// What came of a write, in a word.
+pub(super) fn outcome<T>(answer: &Result<T, Error>) -> &'static str {
+    match answer {
         Ok(_) => "done",
         Err(error) => match error.status().map(|status| status.as_u16()) {
             Some(401 | 403) => "forbidden",
@@ -48,8 +53,7 @@ pub(super) fn note_write<T>(kind: &Kind, verb: &str, answer: &Result<T, Error>) 
             Some(429) => "throttled",
             _ => "failed",
         },
-    };
-    METER.writes.of([&kind.api_version, &kind.plural, verb, outcome]).one();
+    }
 }
 
 /// How far a kind under watch is.

@@ -7,6 +7,8 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 use serde_json::json;
+use tracing::Span;
+use tracing::field::Empty;
 
 use super::Cluster;
 use super::kind::{Kind, Origin, Resource};
@@ -17,6 +19,7 @@ use super::request::{self, Error};
 use super::store::Event;
 use super::trial::Trial;
 use crate::object::name::Key;
+use crate::trace;
 
 const APPLY: &str = "application/apply-patch+yaml";
 const JSON_PATCH: &str = "application/json-patch+json";
@@ -172,8 +175,10 @@ impl Writer<'_> {
             .header(http::header::CONTENT_TYPE, "application/json")
             .body(Body::from(options.to_string().into_bytes()))?;
         let write = kind.begin_write(key);
-        let answer = self.send(request).await;
+        let trace = trace_of("delete", kind, key);
+        let answer = trace::within(&trace, self.send(request)).await;
         meter::note_write(kind, "delete", &answer);
+        note_on_trace(&trace, &answer);
         let seen = answer.as_ref().ok().and_then(|bytes| still_there(kind, resource, bytes));
         let gone = match &answer {
             Ok(_) => seen.is_none(),
@@ -269,8 +274,8 @@ impl Writer<'_> {
         verb: &str,
     ) -> Result<Version, Error> {
         let write = kind.begin_write(key);
-        let answer = self
-            .send(request)
+        let trace = trace_of(verb, kind, key);
+        let answer = trace::within(&trace, self.send(request))
             .await
             .and_then(|bytes| about(key, kind.read_whole(std::str::from_utf8(&bytes)?)?));
         let (seen, outcome) = match answer {
@@ -282,8 +287,37 @@ impl Writer<'_> {
         };
         write.end(seen, Some(self.origin));
         meter::note_write(kind, verb, &outcome);
+        note_on_trace(&trace, &outcome);
         outcome
     }
+}
+
+/// A write as a span.
+fn trace_of(verb: &str, kind: &Kind, key: &Key) -> Span {
+    trace::span!(
+        "write",
+        otel.name = verb,
+        otel.kind = "client",
+        verb,
+        kind = format_args!("{} {}", kind.api_version, kind.plural),
+        namespace = (!key.namespace.is_empty()).then_some(&*key.namespace),
+        name = key.name,
+        outcome = Empty,
+        http.response.status_code = Empty,
+        error = Empty
+    )
+}
+
+/// The API server's words may quote values: its reason says enough.
+fn note_on_trace<T>(trace: &Span, answer: &Result<T, Error>) {
+    trace.record("outcome", meter::outcome(answer));
+    let Err(error) = answer else { return };
+    trace.record("http.response.status_code", error.status().map(|status| status.as_u16()));
+    match error {
+        Error::Refused(status) => trace.record("error", &status.reason),
+        Error::Unanswered(_) | Error::Silent(_) => trace.record("error", "unanswered"),
+        Error::NotLeading => trace.record("error", "not leading"),
+    };
 }
 
 /// JSON that reads the same as YAML, which is what the API server takes an apply for: it refuses control characters, and

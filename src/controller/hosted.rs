@@ -36,6 +36,7 @@ use crate::hook::{Changes, Hook};
 use crate::object::name::Key;
 use crate::plan::rollout::revision;
 use crate::problem::Problem;
+use crate::trace;
 
 /// A running definition. Dropping it without `stop` aborts its tasks.
 pub(crate) struct Hosted {
@@ -432,7 +433,9 @@ async fn work(room: Arc<Room>) {
         let _seat = room.seat().await;
         // What is logged meanwhile says of which parent it is.
         let span = room.span_of(&key);
-        let next = measured_visit(&room, &key).instrument(span).await;
+        let trace = room.trace_of(&key, &span);
+        let visit = trace::within(&trace, measured_visit(&room, &key));
+        let next = visit.instrument(span).await;
         room.queue.done(&key, next);
     }
 }
@@ -441,6 +444,7 @@ async fn measured_visit(room: &Room, key: &Key) -> Next {
     let _under_way = room.meter.visit_begins();
     let began = Instant::now();
     let (outcome, next) = survive(visit::visit(room, key)).await;
+    trace::current().record("outcome", outcome.name());
     room.meter.visit_ended(outcome, next, began.elapsed());
     next
 }

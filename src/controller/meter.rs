@@ -46,6 +46,10 @@ pub(super) const OUTCOMES: [(Outcome, &str); 6] = [
 ];
 
 impl Outcome {
+    pub(crate) fn name(self) -> &'static str {
+        OUTCOMES.iter().find(|(outcome, _)| *outcome == self).expect("every outcome has a name").1
+    }
+
     pub(crate) fn of(ended: &Ended) -> Outcome {
         match ended {
             Ended::Done => Outcome::Done,
@@ -171,13 +175,7 @@ impl Meter {
     ) -> Result<T, Failure> {
         let began = Instant::now();
         let answer = answer.await;
-        let outcome = match &answer {
-            Ok(_) => "answered",
-            Err(Failure::Refused(_)) => "refused",
-            Err(Failure::Unavailable { .. }) => "unavailable",
-            Err(Failure::Busy { .. }) => "busy",
-            Err(Failure::Unready(_)) => "unready",
-        };
+        let outcome = answer.as_ref().err().map_or("answered", Failure::name);
         self.hook_calls.of([call.name(), outcome]).one();
         self.hook_took.of([call.name()]).note(began.elapsed());
         answer

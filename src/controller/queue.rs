@@ -104,6 +104,10 @@ struct Entry {
     /// Since when it is visited.
     visited_since: Option<Instant>,
     again: bool,
+    /// When it was woken first during its visit.
+    woken_again: Option<Instant>,
+    /// When the visit was asked for that is under way, or has just been.
+    woken: Option<Instant>,
     failures: u32,
     /// When the last failure is to be tried again. One that comes sooner says nothing new, so it does not count.
     retry_at: Option<Instant>,
@@ -129,11 +133,13 @@ impl Queue {
     pub(crate) fn add(&self, key: Key) {
         let mut state = self.lock();
         let entry = state.entries.entry(key.clone()).or_default();
+        let now = Instant::now();
         if entry.visited_since.is_some() {
             entry.again = true;
+            entry.woken_again.get_or_insert(now);
             return;
         }
-        state.schedule(key, Instant::now());
+        state.schedule(key, now);
         drop(state);
         self.wake.notify_one();
     }
@@ -190,6 +196,12 @@ impl Queue {
                 None => self.wake.notified().await,
             }
         }
+    }
+
+    /// For how long what has woken the visit of a key waits by now. The visit before it counts as well.
+    pub(crate) fn waited(&self, key: &Key) -> Duration {
+        let woken = self.lock().entries.get(key).and_then(|entry| entry.woken);
+        woken.map_or(Duration::ZERO, |woken| woken.elapsed())
     }
 
     /// Ends the visit of a key.
@@ -280,6 +292,7 @@ impl State {
                 continue;
             }
             entry.visited_since = Some(now);
+            entry.woken = Some(entry.woken_again.take().map_or(id.0, |woken| woken.min(id.0)));
             return Ok((key, id.0));
         }
         Err(None)

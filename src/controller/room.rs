@@ -1,5 +1,6 @@
 //! What every visit of one definition shares: its kinds, hooks, queue, and what is remembered of its parents.
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tracing::field::Empty;
 use tracing::{Span, error_span, info, warn};
 
 use crate::cluster::Cluster;
@@ -29,6 +31,7 @@ use crate::hook::Hook;
 use crate::object::name::{Gvk, Key};
 use crate::object::selector::Selector;
 use crate::problem::Problem;
+use crate::trace;
 
 /// Label by which `generateSelector` finds a parent's children.
 pub(crate) const CONTROLLER_UID: &str = "controller-uid";
@@ -127,6 +130,25 @@ impl Room {
             namespace,
             name = key.name
         )
+    }
+
+    /// The trace of a visit that begins, from when it was asked for. It is within what its log lines have in common.
+    pub(crate) fn trace_of(&self, key: &Key, logged: &Span) -> Span {
+        let began = LazyCell::new(|| Timestamp::now() - self.queue.waited(key));
+        let visit = trace::span!(
+            parent: logged,
+            "visit",
+            began = %*began,
+            controller = self.definition.name,
+            parent_kind = %self.parent_resource.gvk,
+            namespace = (!key.namespace.is_empty()).then_some(&*key.namespace),
+            name = key.name,
+            outcome = Empty,
+            reason = Empty,
+            error = Empty
+        );
+        drop(trace::span!(parent: &visit, "queue", began = %*began));
+        visit
     }
 
     pub(crate) fn announce(&self, started: &Started) {

@@ -11,11 +11,13 @@ pub(crate) mod review;
 mod tests;
 pub(crate) mod wire;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use tracing::field::{Empty, display};
 
 use crate::config::spec::{HookSpec, Role, Target};
 use crate::hook::access::Admission;
@@ -24,6 +26,7 @@ use crate::hook::remote::{Remote, RemoteSettings};
 use crate::hook::wire::answer::Answer;
 use crate::hook::wire::{Call, Failure};
 use crate::problem::Problem;
+use crate::trace;
 
 /// How often each built-in hook has come to answer anew. The numbers only grow.
 pub(crate) type Changes = BTreeMap<String, u64>;
@@ -96,6 +99,14 @@ impl Hook {
         self
     }
 
+    /// What it is called: by its folder, or by its URL without what may be a secret.
+    fn name(&self) -> Cow<'_, str> {
+        match self {
+            Hook::Remote(remote) => remote.name().into(),
+            Hook::Local { hook, .. } => hook.into(),
+        }
+    }
+
     /// The name of a hook of this process.
     pub(crate) fn built_in(&self) -> Option<&str> {
         match self {
@@ -125,9 +136,26 @@ impl Hook {
     /// `subject` tells whose answers are kept by their ETag: the parent's uid, and with it the revision where a parent
     /// is asked about in several.
     pub(crate) async fn call(&self, call: Call, subject: &str, body: Bytes) -> Result<Answer, Failure> {
-        match self {
-            Hook::Remote(remote) => remote.call(call, subject, body).await,
-            Hook::Local { service, hook, call } => service.answer(hook, call, body).await,
-        }
+        let trace = trace::span!(
+            "hook",
+            hook = %self.name(),
+            call = call.name(),
+            revision = subject.split_once('/').map(|(_, revision)| revision),
+            request_bytes = body.len(),
+            outcome = Empty,
+            error = Empty
+        );
+        let answer = async {
+            match self {
+                Hook::Remote(remote) => remote.call(call, subject, body).await,
+                Hook::Local { service, hook, call } => service.answer(hook, call, body).await,
+            }
+        };
+        let answer = trace::within(&trace, answer).await;
+        match &answer {
+            Ok(_) => trace.record("outcome", "answered"),
+            Err(failure) => trace.record("outcome", failure.name()).record("error", display(failure)),
+        };
+        answer
     }
 }

@@ -5,6 +5,7 @@ use actix_web::http::header::RETRY_AFTER;
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
+use tracing::field::Empty;
 
 use crate::hook::local::answer::Response;
 use crate::hook::local::renders::Renders;
@@ -14,11 +15,43 @@ use crate::problem::Problem;
 use crate::serve::body::{Room, Unread};
 use crate::serve::form::Form;
 use crate::serve::{pages, review};
+use crate::trace;
 
 /// A hook is a folder and a call is a file of it: no system has longer names, and no answer repeats one.
 const LONGEST_NAME: usize = 255;
 
+/// Answers within the caller's trace, where it has one.
 pub(super) async fn answer(
+    request: HttpRequest,
+    path: Path<(String, String)>,
+    payload: Payload,
+    renders: Data<Renders>,
+    room: Data<Room>,
+) -> HttpResponse {
+    let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let trace = trace::span!(
+        "call",
+        traceparent = header("traceparent"),
+        tracestate = header("tracestate"),
+        otel.name = "POST /{hook}/{call}",
+        otel.kind = "server",
+        http.request.method = "POST",
+        http.route = "/{hook}/{call}",
+        hook = Empty,
+        call = Empty,
+        request_bytes = Empty,
+        http.response.status_code = Empty,
+        error = Empty
+    );
+    let response = trace::within(&trace, answered(request, path, payload, renders, room)).await;
+    trace.record("http.response.status_code", response.status().as_u16());
+    if response.status().is_server_error() {
+        trace.record("error", response.status().as_str());
+    }
+    response
+}
+
+async fn answered(
     request: HttpRequest,
     path: Path<(String, String)>,
     payload: Payload,
@@ -33,6 +66,7 @@ pub(super) async fn answer(
         Ok(held) => held,
         Err(unread) => return unread_response(Form::of(request.headers(), b""), &unread),
     };
+    trace::current().record("hook", &hook).record("call", &call).record("request_bytes", held.bytes.len());
     let form = Form::of(request.headers(), &held.bytes);
     match Review::read(&call, &held.bytes) {
         None => {}

@@ -49,4 +49,6 @@ mod strategies;
 mod support;
 mod takeover;
 mod timing;
+#[cfg(feature = "otel")]
+mod traces;
 mod uninstall;

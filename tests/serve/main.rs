@@ -10,4 +10,6 @@ mod ports;
 mod protocol;
 mod reload;
 mod server;
+#[cfg(not(feature = "otel"))]
+mod untraced;
 mod year;

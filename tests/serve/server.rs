@@ -47,6 +47,14 @@ impl Server {
         Server::start_by(Command::new(env!("CARGO_BIN_EXE_syncwright")), folder, flags)
     }
 
+    /// Starts it with variables in its environment.
+    #[cfg(not(feature = "otel"))]
+    pub fn start_where(variables: &[(&str, &str)], files: &[(&str, &str)]) -> Server {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_syncwright"));
+        command.envs(variables.iter().copied());
+        Server::start_by(command, folder_of(files), &[])
+    }
+
     /// Starts it with so many files and sockets at most, of which it cannot get more.
     pub fn start_with_files(files: &[(&str, &str)], flags: &[&str], at_most: usize) -> Server {
         let mut command = Command::new("sh");

@@ -5,16 +5,17 @@ mod lines;
 use std::io::{IsTerminal, stderr};
 
 use clap::{Args, ValueEnum};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::cli::log::lines::{Form, Lines};
 use crate::cli::paint;
+use crate::cli::trace::Traces;
 
-/// kube logs whole responses, Secrets included, whatever level is asked for.
-const UNHEARD: &str = "kube_client";
+/// kube logs whole responses, Secrets included, whatever level is asked for. The spans of traces are not the log's.
+const UNHEARD: [&str; 2] = ["kube_client", "syncwright::trace"];
 
 #[derive(Args)]
 #[command(next_help_heading = "Log")]
@@ -48,8 +49,8 @@ impl Wish {
 }
 
 impl Flags {
-    /// Starts the log.
-    pub(super) fn start(&self, wish: Wish) {
+    /// Starts the log, and hands what is a trace's to whoever collects that.
+    pub(super) fn start(&self, wish: Wish, traces: &Traces) {
         let level = self.log_level.as_deref().or(wish.level).unwrap_or("info");
         let filter = EnvFilter::new(with_quiet_crates(level));
         let form = match self.log_format.or(wish.format).unwrap_or(Format::Text) {
@@ -57,8 +58,15 @@ impl Flags {
             Format::Text if stderr().is_terminal() && !paint::no_color() => Form::Coloured,
             Format::Text => Form::Text,
         };
-        let heard = filter_fn(|metadata| !metadata.target().starts_with(UNHEARD));
-        tracing_subscriber::registry().with(filter).with(heard).with(Lines(form)).init();
+        let heard = filter_fn(|metadata| !UNHEARD.iter().any(|target| metadata.target().starts_with(target)));
+        match traces.layer() {
+            // Filters for all are cheaper than some for each.
+            None => tracing_subscriber::registry().with(filter).with(heard).with(Lines(form)).init(),
+            Some(spans) => {
+                let lines = Lines(form).with_filter(filter.and(heard));
+                tracing_subscriber::registry().with(spans).with(lines).init();
+            }
+        }
     }
 }
 

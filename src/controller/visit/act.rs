@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tracing::field::Empty;
+
 use crate::cluster::object::{Controller, Object};
 use crate::config::spec::{Role, UpdateMethod};
 use crate::controller::room::ChildKind;
@@ -15,6 +17,7 @@ use crate::object::name::Gvk;
 use crate::plan::desired::{Desired, Ownership, desired};
 use crate::plan::steps::{Control, Farewell, Observed, Step, UNSEEN, steps};
 use crate::plan::{ChildRule, Claim, Method, Parent};
+use crate::trace;
 
 /// The children of an answer, read with the rules for their kinds.
 pub(super) struct Wish {
@@ -69,9 +72,12 @@ impl Visit<'_> {
         let mut acted = Acted { failures, ..Acted::default() };
         self.memory.give_another_chance();
         self.follow_others(situation, &desired);
+        let planning = trace::span!("plan", wanted = desired.wanted.len(), observed = Empty, steps = Empty);
         let live = self.live(claimed, &desired);
         let observed = self.all_observed(situation, &live);
         let mut steps = steps(&rules, &desired, &observed, &mut self.memory.children);
+        planning.record("observed", observed.len()).record("steps", steps.len());
+        drop(planning);
         if let Some(doubt) = self.doubt(claimed) {
             steps.retain(|step| {
                 let unwanted = matches!(step, Step::Delete { why: Farewell::Unwanted, .. });

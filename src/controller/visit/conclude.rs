@@ -14,11 +14,24 @@ use crate::controller::visit::ask::HOOK_BUSY;
 use crate::controller::visit::status::{self, Ours, Said};
 use crate::controller::visit::{Conclusion, Ended, Visit, of_error};
 use crate::object::name::Key;
+use crate::trace;
 
 /// A stuck parent is visited again after this time, in case what it is stuck on has changed unseen.
 const STUCK: Duration = Duration::from_secs(300);
 /// A kind that is not there yet wakes its parents when it comes; this is for all else that is waited for.
 const WAIT: Duration = Duration::from_secs(10);
+
+/// Notes on the visit's trace what it ended with, where that is not the state that was wanted.
+fn note_on_trace(ended: &Ended) {
+    let trace = trace::current();
+    match ended {
+        Ended::Done | Ended::Changed => {}
+        Ended::Waiting(note) => drop(trace.record("reason", note.reason)),
+        Ended::Retry(note) | Ended::Stuck(note) => {
+            trace.record("reason", note.reason).record("error", &note.message);
+        }
+    }
+}
 
 impl Visit<'_> {
     /// Says how the visit ended: on the parent's status, in an event, in the log, to the queue.
@@ -81,6 +94,7 @@ impl Visit<'_> {
             Ended::Done | Ended::Changed | Ended::Waiting(_) => None,
         };
         let news = self.memory.is_news(said);
+        note_on_trace(ended);
         let note = match ended {
             Ended::Done | Ended::Changed => return,
             Ended::Waiting(note) => {

@@ -51,6 +51,7 @@ use crate::object::name::Key;
 use crate::object::selector::Selector;
 use crate::plan::refusal::Verdict;
 use crate::plan::rollout::Updated;
+use crate::trace;
 
 /// So many times a visit asks the hook while its own writes keep changing what there is to see.
 const ROUNDS: usize = 3;
@@ -212,7 +213,8 @@ impl Visit<'_> {
         if !situation.finalizing && self.room.sync.is_none() {
             return Ok(Conclusion::nothing_to_do());
         }
-        claim::settle(self.room, self.writer, &situation.parent, &situation.selector).await?;
+        let settled = claim::settle(self.room, self.writer, &situation.parent, &situation.selector);
+        trace::within(&trace::span!("claim"), settled).await?;
         let mut round = 1;
         loop {
             if let Some(conclusion) = self.round(&mut situation, round == self.rounds()).await? {
@@ -224,7 +226,8 @@ impl Visit<'_> {
 
     /// Asks the hook and acts on its answer. `None`: something has changed by it, so that it has to be asked once more.
     async fn round(&mut self, situation: &mut Situation, last: bool) -> Result<Option<Conclusion>, Error> {
-        let mut claimed = claim::families(self.room, &situation.parent, &situation.selector);
+        let mut claimed = trace::span!("observe")
+            .in_scope(|| claim::families(self.room, &situation.parent, &situation.selector));
         if let Some(rehearsal) = self.rehearsal {
             rehearsal.show_adopted(self.room, &situation.parent, &mut claimed);
         }
@@ -294,7 +297,7 @@ impl Visit<'_> {
             return Ok(Err(waiting));
         }
         let guise = situation.guise();
-        let sight = match self.look_around(situation, &guise).await {
+        let sight = match trace::within(&trace::span!("related"), self.look_around(situation, &guise)).await {
             Ok(sight) => sight,
             Err(failure) => {
                 return self.unanswered(Call::Customize, situation, claimed, failure).await.map(Err);

@@ -205,6 +205,23 @@ fn credentials_holder(credentials: &Credentials) -> Holder {
     Holder::new(Sort::Secret, namespace, name)
 }
 
+/// What TLS trusts beyond hooks: the authorities in a PEM text of that name, or else the system's.
+#[cfg(feature = "otel")]
+pub(crate) fn trusting(pem: Option<(&str, &[u8])>) -> Result<ClientConfig, Problem> {
+    let authorities = pem.map(|(source, pem)| certificates(&format!("`{source}`"), pem)).transpose()?;
+    tls::config(authorities.as_deref(), None).map_err(|fault| match fault {
+        tls::Fault::Authorities(why) | tls::Fault::Identity(why) | tls::Fault::System(why) => {
+            Problem::new(why)
+        }
+    })
+}
+
+/// What is no use for TLS.
+#[cfg(feature = "otel")]
+pub(crate) fn trusting_nobody() -> ClientConfig {
+    tls::trusting_nobody()
+}
+
 fn authorities(bundle: &CaBundle, look: Look) -> Result<Vec<CertificateDer<'static>>, Problem> {
     let (source, pem) = match (bundle, bundle_holder(bundle)) {
         (CaBundle::Secret(key) | CaBundle::ConfigMap(key), Some(holder)) => {

@@ -54,6 +54,11 @@ fn trusting_the_system() -> io::Result<Trusting> {
     Ok(versions().with_root_certificates(system_roots()?))
 }
 
+#[cfg(feature = "otel")]
+pub(super) fn trusting_nobody() -> ClientConfig {
+    versions().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+}
+
 fn versions() -> ConfigBuilder<ClientConfig, rustls::WantsVerifier> {
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

@@ -30,6 +30,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::watch as signal;
+use tracing::field::{Empty, display};
 
 use crate::hook::Changes;
 use crate::hook::local::answer::Response;
@@ -42,6 +43,7 @@ use crate::hook::wire::Call;
 use crate::metric::text::Text;
 use crate::problem::{Problem, nearest};
 use crate::template::{Branch, Budget, Watching};
+use crate::trace;
 
 /// The hooks folder, ready to answer.
 pub(crate) struct Shelf {
@@ -190,10 +192,22 @@ impl Shelf {
     ) -> Result<Response, Refusal> {
         let began = Instant::now();
         let (call, edition) = self.find(hook, call)?;
+        let trace = trace::span!(
+            "render",
+            hook,
+            call = call.name(),
+            revision = edition.as_ref().ok().map(|edition| &*edition.revision),
+            error = Empty
+        );
+        let within = trace.enter();
         let result = edition.and_then(|edition| {
             catch_unwind(AssertUnwindSafe(|| self.render(&edition, call, body, given)))
                 .unwrap_or_else(|panic| Err(panicked(hook, call, panic.as_ref())))
         });
+        if let Err(refusal) = &result {
+            trace.record("error", display(&refusal.problem));
+        }
+        drop(within);
         self.noted((hook, call), began, given.now, result)
     }
 

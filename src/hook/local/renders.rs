@@ -17,6 +17,7 @@ use crate::hook::local::{Given, Reason, Refusal, Shelf};
 use crate::hook::wire::Failure;
 use crate::hook::wire::answer::Answer;
 use crate::problem::Problem;
+use crate::trace;
 
 /// Calls that may wait for a core. At 50 µs each, the last one waits for some 30 ms.
 const WAITING: usize = 512;
@@ -54,7 +55,9 @@ impl Renders {
         let _place = Place::take(&self.waiting)?;
         let turn = self.turns.clone().acquire_owned().await.expect("the semaphore is never closed");
         let (shelf, hook, call) = (self.shelf.clone(), hook.to_string(), call.to_string());
+        let trace = trace::current();
         let render = move || {
+            let _within = trace.enter();
             // Held by the render itself: a caller that goes away ends the wait, not the work.
             let _turn = turn;
             finish(shelf.answer(&hook, &call, &body, given_now()))

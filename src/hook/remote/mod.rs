@@ -25,6 +25,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
+use tracing::field::{Empty, display};
 
 use crate::config::spec::{Access, Decoding, Etag, Role};
 use crate::hook::access::{Admission, Pass};
@@ -36,6 +37,7 @@ use crate::hook::remote::target::Target;
 use crate::hook::wire::answer::Answer;
 use crate::hook::wire::{Call, Failure};
 use crate::problem::Problem;
+use crate::trace;
 
 const REDIRECTS: usize = 10;
 
@@ -97,10 +99,14 @@ impl Remote {
         })
     }
 
-    /// Measures its calls as those of this definition from now on. The URL's user and query may be secrets.
+    /// Its URL without the user and the query, which may be secrets.
+    pub(super) fn name(&self) -> String {
+        self.target.url()
+    }
+
+    /// Measures its calls as those of this definition from now on.
     pub(super) fn measure(&mut self, meters: &Meters, definition: (Role, &str), call: Call) {
-        let url = format!("{}{}", self.target.name(), self.target.path.path());
-        self.meter = meters.of(definition, call, &url);
+        self.meter = meters.of(definition, call, &self.name());
     }
 
     /// How the hook is reached; renewing it changes what the next call goes with.
@@ -145,7 +151,7 @@ impl Errand<'_> {
     async fn run(&self, body: Bytes) -> Result<Reply, Failure> {
         let (mut target, mut method, mut body) = (self.hook.target.clone(), Method::POST, body);
         for _ in 0..=REDIRECTS {
-            let reply = self.ask(&target, &method, &body).await?;
+            let reply = self.traced(&target, &method, &body).await?;
             let Some(location) = reply.redirect() else {
                 return Ok(reply);
             };
@@ -155,6 +161,32 @@ impl Errand<'_> {
             }
         }
         Err(Failure::Refused(Problem::new(format!("gave up after {REDIRECTS} redirects"))))
+    }
+
+    /// One request as a span, which the server can go on with.
+    async fn traced(&self, target: &Target, method: &Method, body: &Bytes) -> Result<Reply, Failure> {
+        let trace = trace::span!(
+            "POST",
+            otel.kind = "client",
+            otel.name = method.as_str(),
+            http.request.method = method.as_str(),
+            http.request.body.size = body.len(),
+            server.address = target.origin.host,
+            server.port = target.origin.port,
+            url.full = target.url(),
+            http.response.status_code = Empty,
+            http.response.body.size = Empty,
+            error = Empty
+        );
+        let reply = trace::within(&trace, self.ask(target, method, body)).await;
+        match &reply {
+            Ok(reply) => {
+                trace.record("http.response.status_code", reply.status.as_u16());
+                trace.record("http.response.body.size", reply.body.len());
+            }
+            Err(failure) => drop(trace.record("error", display(failure))),
+        }
+        reply
     }
 
     /// One request and its whole reply.
@@ -198,6 +230,7 @@ impl Errand<'_> {
 
     fn request(&self, target: &Target, method: &Method, body: &Bytes) -> http::Request<Full<Bytes>> {
         let mut request = target.request(method, body);
+        trace::carry(request.headers_mut());
         if let Some(authorization) = self.authorization(target) {
             request.headers_mut().insert(AUTHORIZATION, authorization.clone());
         }

@@ -52,6 +52,11 @@ impl Target {
         format!("{scheme}://{}", self.host.to_str().unwrap_or(&self.origin.host))
     }
 
+    /// The URL without its user and its query, which may be secrets.
+    pub(super) fn url(&self) -> String {
+        format!("{}{}", self.name(), self.path.path())
+    }
+
     /// What a `Location` means from here: a URL, a host, a path, or a path beside this one.
     pub(super) fn join(&self, location: &str) -> Result<Target, Problem> {
         let location = location.split('#').next().unwrap_or_default();

@@ -9,6 +9,7 @@ mod tests;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -135,4 +136,26 @@ pub(crate) enum Failure {
     Unready(Problem),
     /// The hook is there and asks for patience (429): no failure, no event. `None` leaves the delay to the backoff.
     Busy { after: Option<Duration> },
+}
+
+impl Failure {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Failure::Refused(_) => "refused",
+            Failure::Unavailable { .. } => "unavailable",
+            Failure::Unready(_) => "unready",
+            Failure::Busy { .. } => "busy",
+        }
+    }
+}
+
+/// As the log and the parent's condition have it.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Refused(problem) | Failure::Unready(problem) => problem.fmt(f),
+            Failure::Unavailable { message, .. } => f.write_str(message),
+            Failure::Busy { .. } => f.write_str("busy"),
+        }
+    }
 }
