@@ -30,6 +30,9 @@ pub(crate) struct Snippet {
     pub width: usize,
 }
 
+/// Bytes of a part that repeats what somebody else has sent.
+const LONGEST: usize = 500;
+
 /// One fault in something an author wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -85,6 +88,16 @@ impl Problem {
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with no part longer than a person reads: what somebody else has sent may be in it.
+    pub(crate) fn brief(mut self) -> Self {
+        let parts = [Some(&mut self.message), self.found.as_mut(), self.hint.as_mut()];
+        for part in parts.into_iter().flatten().filter(|part| part.len() > LONGEST) {
+            part.truncate(floor(part, LONGEST));
+            part.push_str("...");
+        }
         self
     }
 
@@ -220,6 +233,14 @@ mod tests {
 
     fn place() -> Place {
         Place { file: "hooks/bluegreen/sync.yaml".into(), line: 12, column: 9 }
+    }
+
+    #[test]
+    fn what_somebody_else_sent_is_repeated_in_part() {
+        let problem = Problem::new("é".repeat(1000)).found("x".repeat(501)).hint("short").brief();
+        assert_eq!(problem.message, "é".repeat(250) + "...");
+        assert_eq!(problem.found, Some("x".repeat(500) + "..."));
+        assert_eq!(problem.hint.as_deref(), Some("short"));
     }
 
     #[test]

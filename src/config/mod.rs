@@ -6,6 +6,8 @@ pub(crate) mod json_schema;
 mod manifest;
 pub(crate) mod marks;
 mod meaning;
+#[cfg(test)]
+mod mutations;
 pub(crate) mod schema;
 pub(crate) mod spec;
 #[cfg(test)]

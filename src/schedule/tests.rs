@@ -388,6 +388,13 @@ mod refusals {
         }
 
         #[test]
+        fn no_duration_panics(text in ".{0,24}", numbers in "[-+]?([0-9]{0,20}[.]?[0-9]{0,12}(h|m|s|ms|us|µs|ns|)){0,4}") {
+            for text in [text, numbers] {
+                let _ = parse_duration(&text).map_err(|error| error.to_string());
+            }
+        }
+
+        #[test]
         fn no_zone_name_panics(name in ".{0,12}") {
             let _ = Zone::parse(&name);
         }

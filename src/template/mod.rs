@@ -31,7 +31,7 @@ mod syntax;
 mod value;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use self::branches::{Branch, Watching};
 pub(crate) use self::document::{Document, Written};

@@ -1,5 +1,6 @@
 mod budget;
 mod language;
+pub(crate) mod mutation;
 mod noise;
 mod secrets;
 mod speed;

@@ -9,6 +9,23 @@ pub(crate) fn required(schema: &Value) -> Value {
     of(schema, "")
 }
 
+/// Items and entries of what is made. A schema may ask for more than any object can hold.
+pub(super) const ITEMS: usize = 32;
+/// Letters of what is made.
+const LETTERS: usize = 1 << 16;
+
+/// How many a schema asks for at least, as far as there can be as many.
+pub(super) fn least(schema: &Value, key: &str, most: usize) -> usize {
+    schema[key].as_u64().map_or(0, |least| usize::try_from(least).unwrap_or(most).min(most))
+}
+
+/// The text, as long as the schema wants it at least.
+pub(super) fn lengthened(mut text: String, schema: &Value) -> String {
+    let missing = least(schema, "minLength", LETTERS).saturating_sub(text.chars().count());
+    text.extend(std::iter::repeat_n('x', missing));
+    text
+}
+
 /// A value for a field of this name.
 fn of(schema: &Value, name: &str) -> Value {
     let given = ["default", "example"].into_iter().find_map(|key| schema.get(key));
@@ -23,7 +40,7 @@ fn of(schema: &Value, name: &str) -> Value {
         Some("object") => object(schema),
         Some("array") => {
             let item = of(&schema["items"], name);
-            Value::Array(vec![item; schema["minItems"].as_u64().unwrap_or(0) as usize])
+            Value::Array(vec![item; least(schema, "minItems", ITEMS)])
         }
         Some("boolean") => json!(false),
         Some("integer") => number(schema).as_f64().map_or(json!(0), |number| json!(number as i64)),
@@ -59,7 +76,6 @@ fn number(schema: &Value) -> Value {
 }
 
 fn text(schema: &Value, name: &str) -> String {
-    let length = |key: &str| schema[key].as_u64().map(|length| length as usize);
     if let Some(text) = schema["pattern"].as_str().and_then(pattern::shortest) {
         return text;
     }
@@ -77,11 +93,8 @@ fn text(schema: &Value, name: &str) -> String {
         _ if name.is_empty() => "text",
         _ => name,
     };
-    let mut text: String = text.chars().take(length("maxLength").unwrap_or(usize::MAX)).collect();
-    while text.chars().count() < length("minLength").unwrap_or(0) {
-        text.push('x');
-    }
-    text
+    let most = schema["maxLength"].as_u64().map_or(usize::MAX, |most| most as usize);
+    lengthened(text.chars().take(most).collect(), schema)
 }
 
 #[cfg(test)]

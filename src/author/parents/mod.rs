@@ -5,5 +5,7 @@
 pub(crate) mod crd;
 pub(crate) mod dice;
 pub(crate) mod example;
+#[cfg(test)]
+mod mutations;
 pub(crate) mod odd;
 mod pattern;

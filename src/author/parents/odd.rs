@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::author::parents::dice::Dice;
+use crate::author::parents::example::{ITEMS, least, lengthened};
 use crate::author::parents::{example, pattern};
 
 /// Texts that break what is careless with them.
@@ -110,8 +111,7 @@ fn object(schema: &Value, known: &Value, dice: &mut Dice) -> Value {
         }
     }
     if schema["additionalProperties"].is_object() {
-        let least = schema["minProperties"].as_u64().unwrap_or(0) as usize;
-        for _ in 0..least.max(dice.below(3)) {
+        for _ in 0..least(schema, "minProperties", ITEMS).max(dice.below(3)) {
             fields.insert(
                 dice.pick(&KEYS).to_string(),
                 value(&schema["additionalProperties"], &Value::Null, dice),
@@ -122,7 +122,7 @@ fn object(schema: &Value, known: &Value, dice: &mut Dice) -> Value {
 }
 
 fn list(schema: &Value, known: &Value, dice: &mut Dice) -> Value {
-    let least = schema["minItems"].as_u64().unwrap_or(0) as usize;
+    let least = least(schema, "minItems", ITEMS);
     let most = schema["maxItems"].as_u64().map_or(usize::MAX, |most| most as usize);
     let length = (least + dice.below(3)).min(most);
     (0..length).map(|index| value(&schema["items"], &known[index], dice)).collect()
@@ -133,7 +133,7 @@ fn integer(schema: &Value, dice: &mut Dice) -> Value {
     let widest = if schema["format"] == "int32" { i64::from(i32::MAX) } else { 1 << 53 };
     let bound = |key: &str, other: i64| schema[key].as_f64().map_or(other, |bound| bound as i64);
     let (least, most) = (bound("minimum", -widest), bound("maximum", widest));
-    let odd = [least, least + 1, most - 1, most, 0, 1, 2, -1];
+    let odd = [least, least.saturating_add(1), most.saturating_sub(1), most, 0, 1, 2, -1];
     let allowed: Vec<i64> = odd.into_iter().filter(|number| (least..=most).contains(number)).collect();
     if allowed.is_empty() { json!(least) } else { json!(dice.pick(&allowed)) }
 }
@@ -147,16 +147,12 @@ fn text(schema: &Value, dice: &mut Dice) -> String {
         return example::required(schema).as_str().unwrap_or_default().to_string();
     }
     let most = schema["maxLength"].as_u64().map_or(300, |most| most as usize);
-    let least = schema["minLength"].as_u64().unwrap_or(0) as usize;
-    let mut text = match dice.below(10) {
+    let text = match dice.below(10) {
         0 => "x".repeat(most.min(300)),
         1 => "x".repeat(64.min(most)),
         _ => dice.pick(&TEXTS).chars().take(most).collect(),
     };
-    while text.chars().count() < least {
-        text.push('x');
-    }
-    text
+    lengthened(text, schema)
 }
 
 #[cfg(test)]

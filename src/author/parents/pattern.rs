@@ -9,8 +9,10 @@ pub(super) type Choose<'a> = &'a mut dyn FnMut(usize) -> usize;
 
 /// More turns of a `*` make no odder text.
 const TURNS: u32 = 3;
+/// Bytes of a text, and turns of anything while it is made: a pattern of a few letters can ask for millions.
+const MOST: usize = 10_000;
 
-/// A text that the pattern matches; `None` where the pattern is none, or matches nothing.
+/// A text that the pattern matches; `None` where the pattern is none, or matches nothing, or only what is very long.
 pub(super) fn matching(pattern: &str, choose: Choose) -> Option<String> {
     let hir = regex_syntax::parse(pattern).ok()?;
     let mut text = Vec::new();
@@ -29,10 +31,20 @@ fn write(hir: &Hir, choose: Choose, text: &mut Vec<u8>) -> Option<()> {
         HirKind::Literal(literal) => text.extend_from_slice(&literal.0),
         HirKind::Class(class) => text.extend_from_slice(&one_of(class, choose)?),
         HirKind::Repetition(repetition) => {
-            let most = repetition.max.unwrap_or(u32::MAX).min(repetition.min + TURNS);
+            let most = repetition.max.unwrap_or(u32::MAX).min(repetition.min.saturating_add(TURNS));
+            if most as usize > MOST {
+                return None;
+            }
             let turns = repetition.min + choose((most - repetition.min + 1) as usize) as u32;
             for _ in 0..turns {
+                let before = text.len();
                 write(&repetition.sub, choose, text)?;
+                if text.len() > MOST {
+                    return None;
+                }
+                if text.len() == before {
+                    break;
+                }
             }
         }
         HirKind::Capture(capture) => write(&capture.sub, choose, text)?,
@@ -88,6 +100,12 @@ mod tests {
         assert_eq!(shortest("^[a-z]([-a-z0-9]*[a-z0-9])?$"), "a");
         assert_eq!(shortest(r"^[^\r\n]*$"), "");
         assert_eq!(super::shortest("("), None);
+        for endless in
+            ["a{4294967295}", "(((a{900}){900}){900}){900}", "((((){900}){900}){900}){900}b{9999999}"]
+        {
+            assert_eq!(super::shortest(endless), None, "{endless}");
+        }
+        assert_eq!(shortest("((((){900}){900}){900}){900}b"), "b");
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub(crate) mod request;
 mod watch;
 
 #[cfg(test)]
+mod mutations;
+#[cfg(test)]
 mod tests;
 
 use std::any::Any;

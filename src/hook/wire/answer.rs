@@ -14,7 +14,7 @@ use crate::config::spec::{Decoding, ResourceName, Role};
 use crate::hook::origin::Origin;
 use crate::hook::wire::Call;
 use crate::object::selector::{Selector, SelectorError};
-use crate::problem::{Place, Problem, nearest, shown};
+use crate::problem::{Place, Problem, floor, nearest, shown};
 
 /// Longest delay that is kept: it can be added to any clock without overflow.
 const LONGEST_RESYNC: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
@@ -66,17 +66,26 @@ impl Answer {
     /// children is under a misspelt name, even where unknown fields are let pass. On finalize null is taken
     /// as none: hooks in Go write an empty list so, and there children are meant to go.
     pub(crate) fn decode(role: Role, call: Call, decoding: Decoding, body: &[u8]) -> Result<Answer, Problem> {
-        let (fields, repeated) = parse(body)?;
+        let (fields, repeated) = parse(body).map_err(Problem::brief)?;
         if decoding == Decoding::Strict
-            && let Some(path) = repeated.first()
+            && let Some(path) = repeated
         {
-            return Err(Problem::new(format!("`{path}` is there twice")));
+            return Err(Problem::new(format!("`{path}` is there twice")).brief());
         }
         Answer::from_fields(role, call, decoding, fields)
     }
 
     /// Checks an answer that is already JSON.
     pub(crate) fn from_fields(
+        role: Role,
+        call: Call,
+        decoding: Decoding,
+        fields: Map<String, Value>,
+    ) -> Result<Answer, Problem> {
+        Answer::checked(role, call, decoding, fields).map_err(Problem::brief)
+    }
+
+    fn checked(
         role: Role,
         call: Call,
         decoding: Decoding,
@@ -325,12 +334,12 @@ fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The fields of the answer, and the paths of those that are there twice, at the top or anywhere in `status`.
-fn parse(body: &[u8]) -> Result<(Map<String, Value>, Vec<String>), Problem> {
+/// The fields of the answer, and the path of the first that is there twice, at the top or anywhere in `status`.
+fn parse(body: &[u8]) -> Result<(Map<String, Value>, Option<String>), Problem> {
     if body.trim_ascii().is_empty() {
         return Err(Problem::new("the answer is empty").expected("a JSON object"));
     }
-    let mut repeated = Vec::new();
+    let mut repeated = None;
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let watch = Watch { path: String::new(), repeated: &mut repeated };
     let value = watch.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
@@ -343,15 +352,19 @@ fn parse(body: &[u8]) -> Result<(Map<String, Value>, Vec<String>), Problem> {
     }
 }
 
-/// Reads a value and notes the paths of repeated keys. Looks into no children: the protocol leaves them to the API server.
+/// Bytes of a key that a path is made of. A path is made for each of the keys, of which an answer may have a million.
+const STEP: usize = 100;
+
+/// Reads a value and notes the path of the first repeated key. Looks into no children: the protocol leaves them to the API server.
 struct Watch<'r> {
     path: String,
-    repeated: &'r mut Vec<String>,
+    repeated: &'r mut Option<String>,
 }
 
 impl Watch<'_> {
     fn inner(&mut self, step: &str) -> Watch<'_> {
         let dot = if self.path.is_empty() || step.starts_with('[') { "" } else { "." };
+        let step = &step[..floor(step, STEP)];
         Watch { path: format!("{}{dot}{step}", self.path), repeated: self.repeated }
     }
 
@@ -417,7 +430,7 @@ impl<'de> Visitor<'de> for Watch<'_> {
             let inner = self.inner(&key);
             if fields.contains_key(&key) {
                 let path = inner.path.clone();
-                inner.repeated.push(path);
+                inner.repeated.get_or_insert(path);
             }
             let value = if self.is_watched(&key) {
                 map.next_value_seed(self.inner(&key))?

@@ -5,6 +5,8 @@
 pub(crate) mod answer;
 pub(crate) mod json_schema;
 #[cfg(test)]
+mod mutations;
+#[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;

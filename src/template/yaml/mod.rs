@@ -9,6 +9,8 @@ mod scalar;
 mod trouble;
 
 #[cfg(test)]
+mod mutations;
+#[cfg(test)]
 mod tests;
 
 use std::fmt;
