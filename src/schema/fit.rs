@@ -69,6 +69,15 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// Every default that does not fit its own schema, with its path from the schema.
+    pub(crate) fn unfit_defaults(&self) -> Vec<Misfit> {
+        let mut fit = Fit { kind: self, whole: Whole::Yes, path: Vec::new(), found: Vec::new() };
+        fit.defaults(&self.schema);
+        fit.found
+    }
+}
+
 struct Fit<'k> {
     kind: &'k Kind,
     whole: Whole,
@@ -87,6 +96,29 @@ impl Fit<'_> {
         let misfit = Misfit::new(nature, &self.path, format!("`{}` {rest}", dotted(&self.path)));
         self.found.push(misfit);
         self.found.last_mut().expect("one was put there")
+    }
+
+    fn defaults(&mut self, node: &Node) {
+        if let Some(value) = &node.default {
+            let path = self.path.clone();
+            let mut fit =
+                Fit { kind: self.kind, whole: self.whole, path: vec!["default".into()], found: Vec::new() };
+            fit.node(node, value);
+            self.found.extend(
+                fit.found
+                    .into_iter()
+                    .map(|misfit| Misfit { path: [path.clone(), misfit.path].concat(), ..misfit }),
+            );
+        }
+        for (name, inner) in &node.properties {
+            self.inside("properties", |fit| fit.inside(name, |fit| fit.defaults(inner)));
+        }
+        if let Some(items) = &node.items {
+            self.inside("items", |fit| fit.defaults(items));
+        }
+        if let Some(Additional::Values(values)) = &node.additional_properties {
+            self.inside("additionalProperties", |fit| fit.defaults(values));
+        }
     }
 
     /// An object with `apiVersion`, `kind` and `metadata`, whether its schema says so or not.

@@ -7,6 +7,7 @@
 //! fits. A document that a cluster gave is read in the same way.
 
 mod catalog;
+mod crd;
 mod fill;
 mod fit;
 mod misfit;
@@ -16,5 +17,6 @@ mod other;
 mod tests;
 
 pub(crate) use self::catalog::{Catalog, Kind};
+pub(crate) use self::crd::faults;
 pub(crate) use self::fit::Whole;
 pub(crate) use self::misfit::{Misfit, Nature, dotted};

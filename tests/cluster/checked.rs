@@ -141,3 +141,56 @@ fn schemas_of_a_cluster_stand_in_for_those_in_the_program() {
         ]
     );
 }
+
+/// What is changed in a CRD that is right, and whether the API server takes it then. `null` takes a field out.
+const CRDS: &str = include_str!("../data/crds.yaml");
+
+fn changed(crd: &Value, changes: &Value) -> Value {
+    let mut crd = crd.clone();
+    for (pointer, value) in changes.as_object().expect("pointers and values") {
+        let (above, last) = pointer.rsplit_once('/').expect("a pointer");
+        let above = crd.pointer_mut(above).unwrap_or_else(|| panic!("{pointer}"));
+        match (above, value) {
+            (Value::Object(fields), Value::Null) => drop(fields.remove(last)),
+            (Value::Object(fields), value) => drop(fields.insert(last.into(), value.clone())),
+            (Value::Array(items), value) => items.push(value.clone()),
+            (other, _) => panic!("{pointer}: {other}"),
+        }
+    }
+    crd
+}
+
+#[test]
+fn what_is_found_in_a_definition_of_a_kind_is_what_the_api_server_refuses() {
+    let lab = Lab::bare("definitions");
+    let cases: Value = serde_saphyr::from_str(CRDS).expect("it is YAML");
+    let crd = changed(&crd(&lab), &cases["base"]);
+    let cases = cases["cases"].as_object().expect("cases");
+    for (number, (_, changes)) in cases.iter().enumerate() {
+        let group = format!("c{number}.{}", lab.group);
+        let own = json!({"/spec/group": group, "/metadata/name": format!("things.{group}")});
+        let hook = lab.folder.path().join(format!("hooks/c{number}"));
+        fs::create_dir_all(&hook).unwrap();
+        fs::write(hook.join("sync.yaml"), "children: []\n").unwrap();
+        fs::write(hook.join("crd.yaml"), changed(&changed(&crd, &own), changes).to_string()).unwrap();
+    }
+    let report = report(&lab, &[]);
+    let findings = report["findings"].as_array().expect("findings");
+    let mut differing = Vec::new();
+    for (number, name) in cases.keys().enumerate() {
+        let file = format!("hooks/c{number}/crd.yaml");
+        let own =
+            findings.iter().filter(|finding| finding["place"]["file"] == file && finding["level"] == "error");
+        let own: Vec<&Value> = own.map(|finding| &finding["message"]).collect();
+        let crd: Value = serde_json::from_slice(&fs::read(lab.folder.path().join(&file)).unwrap())
+            .expect("it was written so");
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All";
+        let answer = lab.plane.request("POST", path, Some(&crd)).expect("an answer");
+        let passes = answer.is_success() && !name.starts_with("of no use: ");
+        if passes != own.is_empty() || own.len() > 1 {
+            let answer: String = answer.message().chars().take(if passes { 3 } else { 1000 }).collect();
+            differing.push(format!("{name}\n  found: {own:?}\n  the API server: {answer}"));
+        }
+    }
+    assert!(differing.is_empty(), "{}", differing.join("\n"));
+}

@@ -12,7 +12,7 @@ use crate::author::check::requests::gvk;
 use crate::author::check::traps;
 use crate::object::name::Gvk;
 use crate::problem::{Place, Problem};
-use crate::schema::{Catalog, Misfit, Whole};
+use crate::schema::{self, Catalog, Misfit, Whole};
 use crate::template::yaml::{self, Document};
 
 /// Every CRD below the hooks folder.
@@ -36,6 +36,11 @@ impl Crds {
             }
             let text = fs::read_to_string(&file).map_err(case::of_file(&file))?;
             match yaml::read(&file.display().to_string(), &text) {
+                Ok(documents) if documents.is_empty() => {
+                    let place = Place { file: file.display().to_string(), line: 1, column: 1 };
+                    let problem = Problem::new("there is no CustomResourceDefinition in it").at(place);
+                    findings.add(Rule::Crd, problem.hint("`syncwright new` writes one to begin with"));
+                }
                 Ok(documents) => {
                     documents.into_iter().for_each(|document| crds.add(&hook, document, catalog, findings));
                 }
@@ -53,11 +58,21 @@ impl Crds {
             findings.add(Rule::Crd, problem.hint("other objects are for `example.yaml`"));
             return;
         }
+        if own.group == "apiextensions.k8s.io" && own.version != "v1" {
+            let problem = Problem::new(format!("there is no `{}`", own.api_version()));
+            let problem = problem.expected("`apiextensions.k8s.io/v1`");
+            findings.add(Rule::Crd, at(problem, &document, &["apiVersion"]));
+        }
         let kind = catalog.kind(&own);
         let misfits = kind.map(|kind| kind.misfits(&document.value, Whole::Yes)).unwrap_or_default();
         misfits.into_iter().for_each(|misfit| {
             findings.add(Rule::of(misfit.nature), in_document(misfit, "CustomResourceDefinition", &document));
         });
+        let faults = schema::faults(&document.value);
+        let told: Vec<Vec<String>> = faults.iter().map(|fault| fault.path.clone()).collect();
+        for fault in faults {
+            findings.add(Rule::Crd, in_document(fault, "CustomResourceDefinition", &document));
+        }
         named(&document, findings);
         if let Some(path) = without_schema(&document.value) {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -66,12 +81,15 @@ impl Crds {
                 .expected("`schema: {openAPIV3Schema: {type: object, …}}`")
                 .hint("the guide's chapter on the folder has one to begin with");
             findings.add(Rule::Crd, at(problem, &document, &path));
-        } else if let Err((path, why)) = catalog.add_crd(&document.value) {
+        } else if let Err((path, why)) = catalog.add_crd(&document.value)
+            && !told.iter().any(|fault| fault.starts_with(&path))
+        {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             let problem = Problem::new(format!("the schema cannot be read: {why}"));
             findings.add(Rule::Crd, at(problem, &document, &path));
         }
         let kinds = kinds(&document.value);
+        defaults(&document, &kinds, catalog, findings);
         self.told_once(hook, &document, &kinds, findings);
         self.0.push(Crd { hook: hook.into(), document, kinds });
     }
@@ -107,6 +125,18 @@ impl Crds {
         let index = crd.kinds.iter().position(|kind| kind == gvk)?.to_string();
         let path: Vec<&str> = ["spec", "versions", &index].into_iter().chain(path.iter().copied()).collect();
         crd.document.places.place(&path)
+    }
+}
+
+/// A default that its own schema does not allow.
+fn defaults(document: &Document, kinds: &[Gvk], catalog: &Catalog, findings: &mut Findings) {
+    for (index, gvk) in kinds.iter().enumerate() {
+        for mut misfit in catalog.kind(gvk).map(|kind| kind.unfit_defaults()).unwrap_or_default() {
+            let version =
+                ["spec", "versions", &index.to_string(), "schema", "openAPIV3Schema"].map(String::from);
+            misfit.path.splice(0..0, version);
+            findings.add(Rule::Crd, in_document(misfit, "CustomResourceDefinition", document));
+        }
     }
 }
 
