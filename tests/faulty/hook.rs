@@ -39,8 +39,8 @@ struct State {
     calls: Vec<Value>,
     /// While set, calls for this parent come in and get no answer.
     held: Option<String>,
-    /// Whether the protocol's schema is to refuse the answers.
-    wrong: bool,
+    /// Whether the protocol's schema is to refuse the answers, where that is known.
+    wrong: Option<bool>,
     /// What the protocol's schema has to say of the messages.
     faults: Vec<String>,
 }
@@ -74,8 +74,8 @@ impl Shared {
         if code == 200 {
             let mut state = self.lock();
             match (check("answer", &call, &answer), state.wrong) {
-                (Err(fault), false) => state.faults.push(fault),
-                (Ok(()), true) => state.faults.push(format!("accepted: {answer}")),
+                (Err(fault), Some(false)) => state.faults.push(fault),
+                (Ok(()), Some(true)) => state.faults.push(format!("accepted: {answer}")),
                 _ => {}
             }
         }
@@ -90,7 +90,7 @@ impl Hook {
             answering: Arc::new(maps),
             calls: Vec::new(),
             held: None,
-            wrong: false,
+            wrong: Some(false),
             faults: Vec::new(),
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
@@ -108,15 +108,20 @@ impl Hook {
     }
 
     pub fn answers(&self, answering: impl Fn(&Value) -> (u16, Value) + Send + Sync + 'static) {
-        self.put(answering, false);
+        self.put(answering, Some(false));
     }
 
     /// Answers that are against the protocol.
     pub fn answers_wrongly(&self, answering: impl Fn(&Value) -> (u16, Value) + Send + Sync + 'static) {
-        self.put(answering, true);
+        self.put(answering, Some(true));
     }
 
-    fn put(&self, answering: impl Fn(&Value) -> (u16, Value) + Send + Sync + 'static, wrong: bool) {
+    /// Answers of which nobody knows whether they are against the protocol.
+    pub fn answers_anything(&self, answering: impl Fn(&Value) -> (u16, Value) + Send + Sync + 'static) {
+        self.put(answering, None);
+    }
+
+    fn put(&self, answering: impl Fn(&Value) -> (u16, Value) + Send + Sync + 'static, wrong: Option<bool>) {
         let mut state = self.shared.lock();
         state.answering = Arc::new(answering);
         state.wrong = wrong;

@@ -11,6 +11,9 @@ mod dice;
 mod hook;
 mod http;
 mod metrics;
+#[path = "../../src/template/tests/mutation.rs"]
+#[allow(dead_code, reason = "mistakes of values alone are made here")]
+mod mutation;
 #[path = "../protocol/mod.rs"]
 mod protocol;
 mod stage;
@@ -22,6 +25,7 @@ mod decorators;
 mod definitions;
 mod discovery;
 mod leadership;
+mod lies;
 mod limits;
 mod ports;
 mod restarts;

@@ -190,13 +190,13 @@ impl Visit<'_> {
     fn missing_kind(&self, claimed: &Claimed, child: &DesiredChild) -> Option<String> {
         let api_version = child.object.get("apiVersion")?.as_str()?;
         let kind = child.object.get("kind")?.as_str()?;
-        let lower = kind.to_lowercase();
         // The plural of a kind begins with all of it but perhaps its last letter.
-        let stem = &lower[..lower.len().saturating_sub(1)];
+        let mut stem = kind.to_lowercase();
+        stem.pop();
         claimed.missing.iter().find_map(|(rule, missing)| {
             let resource = &self.room.children[*rule].rule.resource;
             let (Missing::Absent(message) | Missing::Unknown(message)) = missing;
-            let meant = resource.api_version == api_version && resource.resource.starts_with(stem);
+            let meant = resource.api_version == api_version && resource.resource.starts_with(&stem);
             meant.then(|| format!("{kind} cannot be written: {message}"))
         })
     }
