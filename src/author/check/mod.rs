@@ -17,6 +17,7 @@ pub(in crate::author) mod names;
 mod ownership;
 mod pods;
 pub(in crate::author) mod requests;
+mod reviews;
 mod selected;
 mod services;
 mod sources;
@@ -176,11 +177,14 @@ impl Check {
     fn answer(&mut self, request: &Request) -> Option<Answer> {
         let asked = (request.hook.clone(), request.call.clone());
         let answered = self.shelf.answer(&request.hook, &request.call, &request.body, case::usually_given());
-        if is_review(&request.call) && answered.is_ok() {
-            // It names no children: there is nothing more to look at.
-            self.asked.insert(asked);
-            return None;
-        }
+        let answered = match answered {
+            Ok(response) if is_review(&request.call) => {
+                self.asked.insert(asked);
+                self.review(request, &response);
+                return None;
+            }
+            answered => answered,
+        };
         let answer = answered.and_then(|response| {
             let fault = |problem| Refusal { reason: Reason::Fault, problem, repeated: false };
             response.into_answer().map_err(fault)

@@ -77,7 +77,7 @@ impl Response {
     }
 
     /// The fields beside the children, each with its origin.
-    pub(super) fn fields(&self) -> impl Iterator<Item = (&str, &Value, &Origin)> {
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &Value, &Origin)> {
         self.fields.iter().filter_map(|(name, value)| Some((name.as_str(), value, self.origins.get(name)?)))
     }
 
