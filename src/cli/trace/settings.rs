@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use http::Uri;
+
 use crate::problem::Problem;
 
 /// How long the collector may take to answer, unless the environment says otherwise.
@@ -47,6 +49,10 @@ pub(super) fn read(variable: impl Fn(&str) -> Option<String>) -> (Option<Setting
         problems.extend(problem);
         found
     };
+    // It may hold a user, which nobody is to read.
+    let no_url = (!is_url(&endpoint)).then(|| {
+        Problem::new(format!("{source} is no URL")).expected("`http://HOST:PORT` or `https://HOST:PORT`")
+    });
     let exporter = variable("OTEL_TRACES_EXPORTER");
     if exporter.as_deref() == Some("none") {
         return (None, problems);
@@ -57,7 +63,9 @@ pub(super) fn read(variable: impl Fn(&str) -> Option<String>) -> (Option<Setting
         let problem = one_of(&name, &found, &["http/protobuf"])?;
         Some(problem.hint("collectors take it on port 4318"))
     });
-    if heed(unknown_exporter) | heed(protocol) {
+    let compression =
+        of_traces("COMPRESSION").and_then(|(name, found)| one_of(&name, &found, &["gzip", "none"]));
+    if heed(no_url) | heed(unknown_exporter) | heed(protocol) | heed(compression) {
         return (None, problems);
     }
     heed(variable("OTEL_TRACES_SAMPLER").and_then(|found| one_of("OTEL_TRACES_SAMPLER", &found, &SAMPLERS)));
@@ -72,6 +80,11 @@ pub(super) fn read(variable: impl Fn(&str) -> Option<String>) -> (Option<Setting
         service: (!has_name).then_some("syncwright"),
     };
     (Some(settings), problems)
+}
+
+fn is_url(text: &str) -> bool {
+    let uri = text.parse::<Uri>();
+    uri.is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some())
 }
 
 fn one_of(name: &str, found: &str, known: &[&str]) -> Option<Problem> {
@@ -130,6 +143,21 @@ mod tests {
             service: None,
         };
         assert_eq!(of(&own), (Some(expected), vec![]));
+    }
+
+    #[test]
+    fn endpoint_that_is_none_is_told_without_its_text() {
+        for text in ["collector:4318", "http://user:hidden@host:4318 x", "ftp://host", "http://"] {
+            let (settings, problems) = of(&[("OTEL_EXPORTER_OTLP_ENDPOINT", text)]);
+            assert_eq!(settings, None, "{text}");
+            assert_eq!(
+                problems,
+                [
+                    "OTEL_EXPORTER_OTLP_ENDPOINT is no URL; expected: `http://HOST:PORT` or `https://HOST:PORT`"
+                ],
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -6,6 +6,9 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use flate2::read::GzDecoder;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
 /// A span as it was sent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Span {
@@ -43,6 +46,7 @@ impl Span {
 struct Taken {
     bytes: Vec<u8>,
     spans: Vec<Span>,
+    packed: bool,
 }
 
 #[derive(Clone)]
@@ -56,13 +60,29 @@ impl Collector {
         Collector::on(TcpListener::bind("127.0.0.1:0").expect("a free port"))
     }
 
+    /// One that speaks TLS, for the name `localhost`.
+    pub fn secured(tls: ServerConfig) -> Collector {
+        let tls = Arc::new(tls);
+        Collector::behind(TcpListener::bind("127.0.0.1:0").expect("a free port"), move |stream, taken| {
+            let session = ServerConnection::new(tls.clone()).expect("the configuration is whole");
+            serve(StreamOwned::new(session, stream), taken);
+        })
+    }
+
     pub fn on(listener: TcpListener) -> Collector {
+        Collector::behind(listener, serve)
+    }
+
+    fn behind(
+        listener: TcpListener,
+        serve: impl Fn(TcpStream, &Mutex<Taken>) + Clone + Send + 'static,
+    ) -> Collector {
         let port = listener.local_addr().expect("a bound socket").port();
         let collector = Collector { port, taken: Arc::default() };
         let taken = collector.taken.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let taken = taken.clone();
+                let (taken, serve) = (taken.clone(), serve.clone());
                 thread::spawn(move || serve(stream, &taken));
             }
         });
@@ -77,22 +97,29 @@ impl Collector {
         self.taken.lock().unwrap().spans.clone()
     }
 
+    /// Whether anything came compressed.
+    pub fn unpacked_any(&self) -> bool {
+        self.taken.lock().unwrap().packed
+    }
+
     /// Everything that was ever sent.
     pub fn bytes(&self) -> Vec<u8> {
         self.taken.lock().unwrap().bytes.clone()
     }
 }
 
-fn serve(stream: TcpStream, taken: &Mutex<Taken>) {
+fn serve(stream: impl Read + Write, taken: &Mutex<Taken>) {
     let mut stream = BufReader::new(stream);
     loop {
-        let (mut line, mut length, mut first) = (String::new(), 0, String::new());
+        let (mut line, mut length, mut first, mut packed) = (String::new(), 0, String::new(), false);
         while stream.read_line(&mut line).is_ok_and(|read| read > 2) {
             let lower = line.to_lowercase();
             if first.is_empty() {
                 first = line.clone();
             } else if let Some(text) = lower.strip_prefix("content-length:") {
                 length = text.trim().parse().expect("a length is a number");
+            } else if lower.starts_with("content-encoding:") {
+                packed = lower.ends_with("gzip\r\n");
             } else if let Some(text) = lower.strip_prefix("content-type:") {
                 assert_eq!(text.trim(), "application/x-protobuf");
             }
@@ -104,11 +131,18 @@ fn serve(stream: TcpStream, taken: &Mutex<Taken>) {
         assert!(first.starts_with("POST /v1/traces "), "{first}");
         let mut body = vec![0; length];
         stream.read_exact(&mut body).expect("a body has its length");
+        if packed {
+            let mut plain = Vec::new();
+            GzDecoder::new(&body[..]).read_to_end(&mut plain).expect("a body is what its headers say");
+            body = plain;
+        }
         let mut taken = taken.lock().unwrap();
+        taken.packed |= packed;
         read_request(&body, &mut taken.spans);
         taken.bytes.extend(body);
         let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-        stream.get_mut().write_all(answer).expect("the answer is taken");
+        let stream = stream.get_mut();
+        stream.write_all(answer).and_then(|()| stream.flush()).expect("the answer is taken");
     }
 }
 

@@ -9,12 +9,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use controlplane::wait_until;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::controller::Controller;
 use crate::support::hook::{Hook, Reply, from_spec};
 use crate::support::lab::{Lab, SOON};
 use crate::support::objects::{config_map, secret};
+use crate::support::tls::Identity;
 use crate::traces::collector::{Collector, Span};
 
 /// Spans are sent so often, in milliseconds.
@@ -90,7 +91,8 @@ fn visit_is_one_trace_from_its_wake_to_the_status_across_processes() {
     let own = json!({"webhook": {"path": "/shelf/sync"}});
     let definition = lab.definition().config_maps().with("/spec/hooks/sync", own);
     lab.write_definitions(&[&definition]);
-    let _controller = lab.start_in(&lab.user, &["--hook-url", &url], &sent_to(&endpoint));
+    let flags = ["--hook-url", &url, "--log-format", "json"];
+    let controller = lab.start_in(&lab.user, &flags, &sent_to(&endpoint));
     lab.add_thing("a", json!({"value": "plain"}));
     lab.wait_synced(&lab.thing("a"));
 
@@ -156,6 +158,62 @@ fn visit_is_one_trace_from_its_wake_to_the_status_across_processes() {
     }
     let first: Vec<&Span> = all.iter().filter(|span| span.parent.is_empty()).collect();
     assert!(first.iter().all(|span| span.name == "visit"), "{first:#?}");
+
+    // The log is the same as ever.
+    let log = controller.log();
+    let line = log.lines().find(|line| line.contains("\"child created\"")).unwrap_or_else(|| panic!("{log}"));
+    let line: BTreeMap<String, Value> = serde_json::from_str(line).expect("a line is JSON");
+    let keys: Vec<&str> = line.keys().map(String::as_str).collect();
+    let expected = [
+        "child",
+        "controller",
+        "level",
+        "message",
+        "name",
+        "namespace",
+        "parent_kind",
+        "target",
+        "timestamp",
+    ];
+    assert_eq!(keys, expected);
+}
+
+#[test]
+fn collector_behind_tls_is_trusted_by_its_own_authority_alone() {
+    let lab = Lab::new("traced-safely");
+    let identity = Identity::of_a_hook();
+    let file = lab.folder.path().join("authority.pem");
+    fs::write(&file, &identity.certificate).unwrap();
+    let collector = Collector::secured(identity.server(None));
+    let endpoint = format!("https://localhost:{}", collector.port);
+    let authority = ("OTEL_EXPORTER_OTLP_CERTIFICATE", file.to_str().unwrap());
+    let packed = ("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip");
+    let (service, url) = serve(&lab, &[sent_to(&endpoint), vec![authority, packed]].concat());
+    let parent = json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "spec": {"value": "1"}});
+    let ask = |url: &str, traceparent: &str| {
+        let client = reqwest::blocking::Client::builder().no_proxy().build().expect("a client can be made");
+        let request = client.post(format!("{url}/shelf/sync")).body(parent.to_string());
+        request.header("traceparent", traceparent).send().expect("the service answers");
+    };
+    let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
+    ask(&url, &format!("00-{trace}-{span}-01"));
+    let call = wait_until(SOON, "the call comes to the collector", || {
+        let spans = collector.spans();
+        spans.iter().find(|span| span.name == "POST /{hook}/{call}").cloned().ok_or(format!("{spans:#?}"))
+    });
+    assert_eq!((call.trace.as_str(), call.parent.as_str()), (trace, span));
+    assert!(collector.unpacked_any());
+    // A caller that is in no trace begins one, and nonsense is none.
+    ask(&url, "00-nonsense");
+    trace_with(&collector, "a call of its own", |span| span.name == "POST /{hook}/{call}");
+    assert!(service.terminate().success());
+
+    let (stranger, url) = serve(&lab, &sent_to(&endpoint));
+    ask(&url, "");
+    lab.wait_until("it is not trusted", || {
+        let log = stranger.log();
+        log.contains("traces cannot be sent") && log.contains("certificate")
+    });
 }
 
 #[test]
