@@ -9,6 +9,7 @@ mod cluster;
 mod config;
 mod controller;
 mod hook;
+mod mask;
 mod metric;
 mod migrate;
 mod object;

@@ -108,6 +108,21 @@ impl Problem {
         self
     }
 
+    /// The same problem with other words. A source line keeps its width, so that the caret still points at its place.
+    pub(crate) fn reworded(mut self, words: impl Fn(&str) -> String) -> Problem {
+        self.message = words(&self.message);
+        for part in [&mut self.found, &mut self.expected, &mut self.hint].into_iter().flatten() {
+            *part = words(part);
+        }
+        if let Some(snippet) = &mut self.snippet {
+            let text = words(&snippet.text);
+            if text != snippet.text {
+                snippet.text = covered(&snippet.text, &text);
+            }
+        }
+        self
+    }
+
     /// The whole page for a person: headline, source line with a caret, found, expected, trail, hint.
     pub(crate) fn page(&self) -> String {
         let mut page = visible(&self.headline());
@@ -158,6 +173,17 @@ fn caret_lines(place: &Place, snippet: &Snippet) -> String {
     let indent: String = text.chars().take(before).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
     let width = snippet.width.min(text.chars().count().saturating_sub(before)).max(1);
     format!("\n {margin} |\n {number} | {}\n {margin} | {indent}{}", visible(&text), "^".repeat(width))
+}
+
+/// The text with `*` where another one has other words.
+fn covered(text: &str, other: &str) -> String {
+    let same =
+        |one: &mut dyn Iterator<Item = (char, char)>| one.take_while(|(one, other)| one == other).count();
+    let length = text.chars().count();
+    let before = same(&mut text.chars().zip(other.chars()));
+    let after = same(&mut text.chars().rev().zip(other.chars().rev())).min(length - before);
+    let covered = |(at, c)| if at < before || at >= length - after { c } else { '*' };
+    text.chars().enumerate().map(covered).collect()
 }
 
 /// The part of a long line that is worth showing, and how many of its characters come before `column`.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Rooms by floor, from the ground up. Rooms of one floor do not know each other.
 const FLOORS: [&[&str]; 5] = [
-    &["metric", "object", "problem", "proxy", "schedule", "trace"],
+    &["mask", "metric", "object", "problem", "proxy", "schedule", "trace"],
     &["config", "schema", "template"],
     &["cluster", "plan", "hook"],
     &["controller", "serve", "author", "trust", "migrate", "uninstall"],

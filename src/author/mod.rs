@@ -8,7 +8,6 @@ pub(crate) mod diff;
 pub(crate) mod difference;
 mod kinds;
 mod manifests;
-pub(crate) mod mask;
 pub(crate) mod new;
 pub(crate) mod parent_file;
 mod parents;

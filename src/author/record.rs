@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::author::case::usually_given;
-use crate::author::mask;
 use crate::hook::local::{Reason, Refusal, Shelf, to_yaml};
+use crate::mask::{Secrets, Veil, Words};
 use crate::problem::Problem;
 
 /// One call of a visit, as the hook was sent it.
@@ -89,7 +89,7 @@ impl Recorded {
         occasion: &Occasion,
     ) -> Result<(), Trouble> {
         let mut request = call.request;
-        mask::whole(&mut request);
+        Veil::new(&Secrets::of(&request), Words::Kept).hide(&mut request);
         request["now"] = json!(occasion.now.to_string());
         request["entropy"] = json!(case);
         let answer = shelf.answer(&call.hook, &call.call, request.to_string().as_bytes(), usually_given());

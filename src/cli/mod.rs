@@ -15,6 +15,7 @@ mod migrate;
 mod new;
 mod out;
 mod paint;
+mod panic;
 mod properties;
 mod rbac;
 mod record;
@@ -118,6 +119,7 @@ enum Ended {
 
 /// Reads the command line and does what it says.
 pub(crate) fn run() -> ExitCode {
+    panic::mind();
     let line = Line::parse_from(spelling::ours(std::env::args_os(), &Line::command()));
     let traces = if line.verb.keeps_running() { Traces::begin() } else { Traces::default() };
     line.log.start(line.verb.log_wish(), &traces);

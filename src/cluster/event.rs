@@ -15,6 +15,7 @@ use tracing::debug;
 
 use super::limit::{Bucket, EVENTS};
 use super::{Cluster, request};
+use crate::mask::scope;
 use crate::object::condition::time;
 use crate::object::name::{Gvk, Key};
 use crate::problem::floor;
@@ -78,7 +79,8 @@ impl Recorder {
         if !self.cluster.gate.is_open() {
             return;
         }
-        let message = message[..floor(message, MESSAGE_BYTES)].to_string();
+        let message = scope::spoken(message);
+        let message = message[..floor(&message, MESSAGE_BYTES)].to_string();
         let Some((name, count, first)) = self.count(about, reason, &message) else { return };
         if !self.has_a_share(about) {
             debug!(event = name, "event not published: too many about one object");

@@ -23,6 +23,7 @@ use crate::controller::visit::rehearsal::{Asked, Rehearsed, rehearse};
 use crate::controller::{Hooks, Settings};
 use crate::hook::wire::Call;
 use crate::hook::wire::answer::DesiredChild;
+use crate::mask::{Secrets, Veil, Words};
 use crate::object::name::{Gvk, Key};
 use crate::plan::preview::{Change, Outcome, Sort, Trouble, stated};
 use crate::plan::refusal::Verdict;
@@ -105,6 +106,7 @@ impl Preview {
                 None => changes.push(change),
             }
         }
+        hide_secrets(rehearsed.secrets, &mut changes);
         let trouble = match rehearsed.ended {
             Ended::Done | Ended::Changed => None,
             Ended::Waiting(note) | Ended::Retry(note) | Ended::Stuck(note) => {
@@ -182,6 +184,20 @@ impl Preview {
         let reader = Writer { cluster: &self.room.cluster, origin: &origin, trial: None };
         let text = reader.read_text(resource, key).await.ok().flatten();
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    }
+}
+
+/// Takes the values of Secrets out of what is shown, in such a way that it still shows where they differ.
+fn hide_secrets(mut secrets: Secrets, changes: &mut [Change]) {
+    for change in &*changes {
+        secrets.add(&change.before);
+        secrets.add(&change.after);
+    }
+    let veil = Veil::new(&secrets, Words::Compared);
+    for change in changes {
+        change.key.name = veil.text(&change.key.name).into();
+        veil.hide(&mut change.before);
+        veil.hide(&mut change.after);
     }
 }
 

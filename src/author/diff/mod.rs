@@ -5,8 +5,8 @@ mod paths;
 use serde_json::Value;
 
 use crate::author::diff::paths::paths;
-use crate::author::mask;
 use crate::hook::local::to_yaml;
+use crate::mask::pair::pair;
 use crate::plan::preview::{Change, Outcome, Sort};
 
 /// One line, with what it tells of.
@@ -61,7 +61,7 @@ fn of_change(outcome: &Outcome, change: &Change) -> Vec<Line> {
     let name = if same_namespace { change.key.name.clone() } else { change.key.to_string() };
     let mut lines = vec![Line::new(tone, format!("  {mark} {} {name}{told}", change.gvk.kind))];
     let (mut before, mut after) = (change.before.clone(), change.after.clone());
-    mask::pair(&mut before, &mut after);
+    pair(&mut before, &mut after);
     match change.sort {
         Sort::Create => lines.extend(manifest(after)),
         Sort::Delete => {}

@@ -16,6 +16,8 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
+use crate::mask::scope;
+
 /// How a line is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -112,8 +114,21 @@ where
             of_span.0.iter().for_each(|(key, value)| fields.set(key, value.clone()));
         }
     }
-    event.record(&mut fields);
+    let mut own = Fields::default();
+    event.record(&mut own);
+    own.0.into_iter().for_each(|(key, value)| fields.set(key, sayable(value)));
     fields
+}
+
+/// What an event tells of, without the values of the Secrets that are at hand where it happens.
+fn sayable(value: Value) -> Value {
+    match value {
+        Value::String(text) => match scope::spoken(&text) {
+            Cow::Owned(said) => said.into(),
+            Cow::Borrowed(_) => text.into(),
+        },
+        other => other,
+    }
 }
 
 fn line(form: Form, now: Timestamp, metadata: &Metadata<'_>, mut fields: Fields) -> String {

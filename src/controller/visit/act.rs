@@ -11,6 +11,7 @@ use crate::config::spec::{Role, UpdateMethod};
 use crate::controller::room::ChildKind;
 use crate::controller::visit::acted::{Acted, Failed};
 use crate::controller::visit::claim::{Claimed, Missing, is_of_decorator};
+use crate::controller::visit::secrets::know_wanted;
 use crate::controller::visit::{Situation, Visit};
 use crate::hook::wire::answer::DesiredChild;
 use crate::object::name::Gvk;
@@ -128,6 +129,7 @@ impl Visit<'_> {
         rules: &[ChildRule],
         children: Vec<DesiredChild>,
     ) -> (Desired, Vec<Failed>) {
+        know_wanted(&children);
         let mut failures = Vec::new();
         let mut known = Vec::new();
         for child in children {

@@ -15,6 +15,7 @@ pub(crate) mod refused;
 pub(crate) mod rehearsal;
 mod related;
 mod roll;
+mod secrets;
 pub(crate) mod status;
 mod target;
 #[cfg(test)]
@@ -47,6 +48,7 @@ use crate::controller::visit::status::Note;
 use crate::hook::origin::Origin;
 use crate::hook::wire::Call;
 use crate::hook::wire::answer::Answer;
+use crate::mask::scope;
 use crate::object::name::Key;
 use crate::object::selector::Selector;
 use crate::plan::refusal::Verdict;
@@ -108,12 +110,17 @@ impl Conclusion {
     }
 }
 
+/// What the controller says of a parent: without the values of the Secrets that the visit under way has in hand.
 pub(crate) fn note(reason: &'static str, message: impl Into<String>) -> Note {
-    Note { reason, message: message.into() }
+    Note { reason, message: scope::spoken(&message.into()).into_owned() }
 }
 
 /// Visits the parent of this name, if there still is one.
 pub(crate) async fn visit(room: &Room, key: &Key) -> (Outcome, Next) {
+    scope::within(visit_within(room, key)).await
+}
+
+async fn visit_within(room: &Room, key: &Key) -> (Outcome, Next) {
     let Some(parent) = room.parents.get(key) else {
         room.forget(key);
         return (Outcome::Done, Next::Never);
@@ -197,6 +204,8 @@ impl Visit<'_> {
 
     async fn run(&mut self, parent: Arc<Object>) -> Result<Conclusion, Error> {
         let key = parent.key.clone();
+        scope::leave(&key.name);
+        scope::leave(&key.namespace);
         if let Some(paused) = self.paused(&parent).await? {
             return Ok(paused);
         }
@@ -279,6 +288,8 @@ impl Visit<'_> {
             return Ok(None);
         }
         let updated = roll.map(|roll| roll.updated());
+        let updated =
+            updated.map(|updated| Updated { message: scope::spoken(&updated.message).into(), ..updated });
         Ok(Some(Conclusion { updated, ..self.concluded(answer, acted, &claimed) }))
     }
 
@@ -288,6 +299,10 @@ impl Visit<'_> {
         situation: &Situation,
         claimed: &Claimed,
     ) -> Result<Result<Answer, Conclusion>, Error> {
+        secrets::know_seen(&self.room.parent_resource, std::slice::from_ref(&situation.parent));
+        for family in &claimed.families {
+            secrets::know_seen(&family.resource, &family.members);
+        }
         if let Some(waiting) = not_ready(self.room, situation, claimed) {
             return Ok(Err(waiting));
         }
@@ -303,6 +318,9 @@ impl Visit<'_> {
                 return self.unanswered(Call::Customize, situation, claimed, failure).await.map(Err);
             }
         };
+        for group in &sight.groups {
+            secrets::know_seen(&group.resource, &group.objects);
+        }
         if let Some(waiting) = related::not_ready(situation, &sight) {
             return Ok(Err(waiting));
         }

@@ -18,6 +18,7 @@ use crate::controller::visit::claim::Claimed;
 use crate::controller::visit::{Ended, Visit};
 use crate::hook::wire::answer::{Answer, DesiredChild};
 use crate::hook::wire::{Call, Failure};
+use crate::mask::{Secrets, scope};
 use crate::object::name::Key;
 
 /// What is heard of a visit while it is rehearsed.
@@ -40,6 +41,8 @@ pub(crate) struct Rehearsed {
     pub ended: Ended,
     pub tried: Vec<Tried>,
     pub asked: Vec<Asked>,
+    /// Those of the Secrets that it had in hand.
+    pub secrets: Secrets,
 }
 
 impl Rehearsal {
@@ -65,6 +68,10 @@ impl Rehearsal {
 
 /// Rehearses the visit of a parent; `None` when it is gone.
 pub(crate) async fn rehearse(room: &Room, key: &Key) -> Option<Rehearsed> {
+    scope::within(rehearse_within(room, key)).await
+}
+
+async fn rehearse_within(room: &Room, key: &Key) -> Option<Rehearsed> {
     let parent = room.parents.get(key)?;
     let rehearsal = Rehearsal::default();
     let origin = Visitor { controller: room.number, parent: key.clone() };
@@ -78,5 +85,5 @@ pub(crate) async fn rehearse(room: &Room, key: &Key) -> Option<Rehearsed> {
     }
     let ended = conclusion.ended;
     let asked = rehearsal.asked.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Some(Rehearsed { ended, tried: rehearsal.trial.into_tried(), asked })
+    Some(Rehearsed { ended, tried: rehearsal.trial.into_tried(), asked, secrets: scope::take() })
 }

@@ -15,7 +15,9 @@ use crate::cluster::write::Writer;
 use crate::controller::memory::{Memory, Written};
 use crate::controller::room::Room;
 use crate::controller::undeclared::{Undeclared, remove};
+use crate::controller::visit::note;
 use crate::controller::visit::refused::verdict;
+use crate::mask::scope;
 use crate::object::condition::Condition;
 use crate::object::name::Gvk;
 use crate::plan::desired::hash_value;
@@ -166,7 +168,7 @@ pub(crate) async fn write(
                 let path = path.filter(|path| status.is_some_and(|status| remove(status, path)));
                 let Some(path) = path else { return Err(error) };
                 refused += 1;
-                learn(room, memory, &said, path, verdict(&error).1);
+                learn(room, memory, &said, path, &verdict(&error).1);
             }
         }
     }
@@ -200,7 +202,7 @@ fn fitting(
         words.extend(memory.unfit.cut(whole, status));
     }
     let message = format!("status fields refused: {}", words.join("; "));
-    let refusal = (!words.is_empty()).then_some(Note { reason: "StatusRefused", message });
+    let refusal = (!words.is_empty()).then(|| note("StatusRefused", message));
     let ours = Ours { note: said.ours.note.or(refusal.as_ref()), ..said.ours };
     let mut status = compose(answered, live, &ours, now);
     // What is added here may have no place in the schema either.
@@ -209,7 +211,9 @@ fn fitting(
 }
 
 /// A field that the schema lacks is left out of every parent's status, a value that it forbids of this one alone.
-fn learn(room: &Room, memory: &mut Memory, said: &Said, path: String, words: String) {
+fn learn(room: &Room, memory: &mut Memory, said: &Said, path: String, words: &str) {
+    // They are told again when a Secret may have other values.
+    let words = scope::spoken(words).into_owned();
     match &said.answered {
         Some(answered) if !words.contains("field not declared in schema") => {
             memory.unfit.note(answered, path, words);

@@ -16,6 +16,7 @@ use crate::controller::visit::act::{Scene, observed_as};
 use crate::controller::visit::acted::{Acted, Failed, Sort, failed_as};
 use crate::controller::visit::claim::Claimed;
 use crate::controller::visit::refused::verdict;
+use crate::mask::scope;
 use crate::object::name::Key;
 use crate::plan::desired::{Ownership, Wanted};
 use crate::plan::memory::Probed;
@@ -235,7 +236,8 @@ impl Visit<'_> {
         }
         if failed.sort == Sort::Refused {
             self.memory.note_refusal(wanted.rule, &wanted.key, failed.reason);
-            self.memory.children.refused(wanted, present, &failed.message);
+            // It is told again when a Secret may have other values.
+            self.memory.children.refused(wanted, present, &scope::spoken(&failed.message));
         }
         acted.failures.push(failed);
     }

@@ -42,6 +42,7 @@ use crate::hook::local::record::{LastError, Outcome, Records};
 use crate::hook::local::request::Request;
 use crate::hook::local::watch::{News, Watch};
 use crate::hook::wire::Call;
+use crate::mask::scope::blindly;
 use crate::metric::text::Text;
 use crate::problem::{Problem, nearest};
 use crate::template::{Branch, Budget, Watching};
@@ -103,6 +104,14 @@ pub(crate) enum Reason {
 impl Reason {
     fn refuse(self, problem: Problem) -> Refusal {
         Refusal { reason: self, problem, repeated: false }
+    }
+}
+
+impl Refusal {
+    /// What it says goes to logs, pages and conditions, where whoever reads it may not read Secrets.
+    fn without_secrets_of(self, body: &[u8]) -> Refusal {
+        let veil = request::veil(body);
+        Refusal { problem: self.problem.reworded(|text| veil.text(text).into_owned()), ..self }
     }
 }
 
@@ -203,8 +212,10 @@ impl Shelf {
         );
         let within = trace.enter();
         let result = edition.and_then(|edition| {
-            catch_unwind(AssertUnwindSafe(|| self.render(&edition, call, body, given)))
-                .unwrap_or_else(|panic| Err(panicked(hook, call, panic.as_ref())))
+            let render = AssertUnwindSafe(|| self.render(&edition, call, body, given));
+            blindly(|| catch_unwind(render))
+                .unwrap_or_else(|panic| Err(panicked(hook, call, panic.as_ref(), body)))
+                .map_err(|refusal| refusal.without_secrets_of(body))
         });
         if let Err(refusal) = &result {
             trace.record("error", display(&refusal.problem));
@@ -418,8 +429,10 @@ fn not_ready(hook: &str, shelved: &Shelved) -> Refusal {
         .refuse(first.unwrap_or_else(|| Problem::new(format!("hook `{hook}` has no edition yet"))))
 }
 
-fn panicked(hook: &str, call: Call, panic: &(dyn Any + Send)) -> Refusal {
+fn panicked(hook: &str, call: Call, panic: &(dyn Any + Send), body: &[u8]) -> Refusal {
     let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    let text = text.map(|text| request::veil(body).text(text));
+    let text = text.as_deref();
     tracing::error!(hook, call = call.name(), panic = text, "render panicked: this is a bug of syncwright");
     Reason::Panicked.refuse(Problem::new("internal error; the log says more"))
 }

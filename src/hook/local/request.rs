@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::hook::local::Given;
 use crate::hook::local::request::review::Conversion;
 use crate::hook::wire::Call;
+use crate::mask::{Secrets, Veil, Words};
 use crate::problem::{Place, Problem, nearest};
 use crate::template::{Context, yaml};
 
@@ -105,6 +106,15 @@ fn parse(body: &[u8]) -> Result<Map<String, Value>, Problem> {
         Value::Null => Err(Problem::new("the body is empty").expected(wanted)),
         other => Err(Problem::new("the body is no request").found(kind_of(&other)).expected(wanted)),
     }
+}
+
+/// Hides the values of the Secrets in a body. One that cannot be read shows nothing of itself but its lines.
+pub(super) fn veil(body: &[u8]) -> Veil {
+    let kind = b"Secret";
+    let mentioned = body.windows(kind.len()).any(|part| part == kind);
+    let fields = mentioned.then(|| parse(body).ok()).flatten();
+    let secrets = fields.map(|fields| Secrets::of(&Value::Object(fields))).unwrap_or_default();
+    Veil::new(&secrets, Words::Told)
 }
 
 fn parse_yaml(text: &str) -> Result<Value, Problem> {

@@ -4,6 +4,7 @@
 
 mod answers;
 mod connection;
+mod credentials;
 pub(crate) mod meter;
 mod proxy;
 mod reply;
@@ -115,6 +116,11 @@ impl Remote {
     }
 
     pub(crate) async fn call(&self, call: Call, subject: &str, body: Bytes) -> Result<Answer, Failure> {
+        let answer = self.exchange(call, subject, body).await;
+        answer.map_err(|failure| failure.reworded(&credentials::veil(&self.admission, &self.target)))
+    }
+
+    async fn exchange(&self, call: Call, subject: &str, body: Bytes) -> Result<Answer, Failure> {
         let _turn = self.turns.acquire().await.expect("the semaphore is never closed");
         let pass = self.admission.pass().map_err(Failure::Unready)?;
         let known = self.answers.as_ref().and_then(|kept| kept.find(call, subject, Instant::now().into()));

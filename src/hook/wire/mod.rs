@@ -20,6 +20,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::config::spec::{HookVersion, Role};
+use crate::mask::Veil;
 use crate::object::name::Key;
 use crate::problem::Problem;
 
@@ -147,6 +148,18 @@ impl Failure {
             Failure::Unavailable { .. } => "unavailable",
             Failure::Unready(_) => "unready",
             Failure::Busy { .. } => "busy",
+        }
+    }
+
+    /// The same without what a veil hides.
+    pub(super) fn reworded(self, veil: &Veil) -> Failure {
+        let hidden = |text: &str| veil.text(text).into_owned();
+        match self {
+            Failure::Refused(problem) => Failure::Refused(problem.reworded(hidden)),
+            Failure::Unavailable { message, retry_after } => {
+                Failure::Unavailable { message: hidden(&message), retry_after }
+            }
+            other => other,
         }
     }
 }
