@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::author::difference::differences;
+use crate::author::masked;
 use crate::hook::local::{Given, Reason, Shelf, in_file, to_yaml};
 use crate::problem::Problem;
 use crate::template::yaml;
@@ -122,11 +122,12 @@ impl Case {
             )]));
         }
         let path = self.path("request.yaml");
-        let got = match self.answer(shelf, &path)? {
+        let body = fs::read(&path)?;
+        let got = match self.answer(shelf, &path, &body) {
             Ok(got) => got,
             Err(problem) => return Ok(Verdict::Failed(problem.page().lines().map(String::from).collect())),
         };
-        let wrong = self.compare(&got)?;
+        let wrong = self.compare(&got, &body)?;
         match accept {
             _ if wrong.is_empty() => Ok(Verdict::Passed),
             Accept::No => Ok(Verdict::Failed(wrong)),
@@ -134,20 +135,19 @@ impl Case {
         }
     }
 
-    /// The outer result is the file's, the inner one the request's: a case is about what a template answers, faults included.
-    fn answer(&self, shelf: &Shelf, path: &Path) -> io::Result<Result<Got, Problem>> {
-        let body = fs::read(path)?;
-        Ok(match shelf.answer(&self.hook, &self.call, &body, usually_given()) {
+    /// A case is about what a template answers, faults included; an error is the request's.
+    fn answer(&self, shelf: &Shelf, path: &Path, body: &[u8]) -> Result<Got, Problem> {
+        match shelf.answer(&self.hook, &self.call, body, usually_given()) {
             Ok(response) => Ok(Got::Response(response.into_value())),
             Err(refusal) if refusal.reason == Reason::Fault => Ok(Got::Page(refusal.problem.page())),
             Err(refusal) if refusal.reason == Reason::NotReady => {
                 Err(Problem::new("its hook does not compile"))
             }
             Err(refusal) => Err(in_file(refusal.problem, &path.display().to_string())),
-        })
+        }
     }
 
-    fn compare(&self, got: &Got) -> io::Result<Vec<String>> {
+    fn compare(&self, got: &Got, request: &[u8]) -> io::Result<Vec<String>> {
         Ok(match (got, self.files) {
             (_, Files { response: true, error: true, .. }) => {
                 let call = &self.call;
@@ -156,12 +156,12 @@ impl Case {
                 )]
             }
             (Got::Response(got), Files { response: true, .. }) => match self.expected()? {
-                Ok(expected) => differences(&expected, got),
+                Ok(expected) => masked::differences(request, &expected, got),
                 Err(problem) => problem.page().lines().map(String::from).collect(),
             },
             (Got::Page(got), Files { error: true, .. }) => {
                 let expected = fs::read_to_string(self.path("error.txt"))?;
-                differing_pages(expected.trim_end(), got)
+                masked::texts(request, differing_pages(expected.trim_end(), got))
             }
             (Got::Response(_), Files { error: true, .. }) => vec!["expected an error, got an answer".into()],
             (Got::Page(page), Files { response: true, .. }) => {

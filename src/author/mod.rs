@@ -8,6 +8,7 @@ pub(crate) mod diff;
 pub(crate) mod difference;
 mod kinds;
 mod manifests;
+mod masked;
 pub(crate) mod new;
 pub(crate) mod parent_file;
 mod parents;

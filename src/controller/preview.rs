@@ -23,7 +23,7 @@ use crate::controller::visit::rehearsal::{Asked, Rehearsed, rehearse};
 use crate::controller::{Hooks, Settings};
 use crate::hook::wire::Call;
 use crate::hook::wire::answer::DesiredChild;
-use crate::mask::{Secrets, Veil, Words};
+use crate::mask::{Secrets, Veil, Words, pair};
 use crate::object::name::{Gvk, Key};
 use crate::plan::preview::{Change, Outcome, Sort, Trouble, stated};
 use crate::plan::refusal::Verdict;
@@ -196,8 +196,7 @@ fn hide_secrets(mut secrets: Secrets, changes: &mut [Change]) {
     let veil = Veil::new(&secrets, Words::Compared);
     for change in changes {
         change.key.name = veil.text(&change.key.name).into();
-        veil.hide(&mut change.before);
-        veil.hide(&mut change.after);
+        pair::hide(&veil, &mut change.before, &mut change.after);
     }
 }
 

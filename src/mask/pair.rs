@@ -1,9 +1,10 @@
-//! Two states of a Secret, made unreadable, so that it still shows which of its values differ.
+//! Two states of one object, made unreadable where they are secret, so that it still shows where they differ.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
+use crate::mask::Veil;
 use crate::mask::secrets::{VALUES, drop_records, is_secret};
 
 /// Masks two states of one object, so that it still shows where they differ.
@@ -18,8 +19,7 @@ pub(crate) fn pair(before: &mut Value, after: &mut Value) {
         let mut new = values(after, field);
         for key in old.keys().chain(new.keys()).cloned().collect::<Vec<_>>() {
             let same = old.get(&key) == new.get(&key);
-            let word =
-                |when: &str| Value::from(if same { "(masked)".into() } else { format!("(masked, {when})") });
+            let word = |when: &str| Value::from(if same { "(masked)".into() } else { mask(when) });
             if let Some(value) = old.get_mut(&key) {
                 *value = word("before");
             }
@@ -33,6 +33,49 @@ pub(crate) fn pair(before: &mut Value, after: &mut Value) {
     for object in [before, after] {
         drop_records(object);
     }
+}
+
+/// Hides the values of Secrets in two states of any object. Where one of them has a secret, the other has that of another
+/// time, which no Secret holds any more.
+pub(crate) fn hide(veil: &Veil, before: &mut Value, after: &mut Value) {
+    if is_secret(before) || is_secret(after) {
+        veil.hide(before);
+        veil.hide(after);
+        return;
+    }
+    match (&mut *before, &mut *after) {
+        (Value::Object(old), Value::Object(new)) => {
+            for (key, old) in &mut *old {
+                hide(veil, old, new.get_mut(key).unwrap_or(&mut Value::Null));
+            }
+            new.iter_mut().filter(|(key, _)| !old.contains_key(*key)).for_each(|(_, new)| veil.hide(new));
+            veil.hide_keys(old);
+            veil.hide_keys(new);
+        }
+        (Value::Array(old), Value::Array(new)) => {
+            let both = old.len().min(new.len());
+            old.iter_mut().zip(&mut *new).for_each(|(old, new)| hide(veil, old, new));
+            old.iter_mut().chain(&mut *new).skip(both).for_each(|rest| veil.hide(rest));
+        }
+        (Value::String(old), Value::String(new)) if old != new => hide_texts(veil, old, new),
+        (old, new) => {
+            veil.hide(old);
+            veil.hide(new);
+        }
+    }
+}
+
+fn hide_texts(veil: &Veil, before: &mut String, after: &mut String) {
+    match (veil.text(before).into_owned(), veil.text(after).into_owned()) {
+        (old, new) if old == *before && new == *after => {}
+        (old, new) if old == *before => (*before, *after) = (mask("before"), new),
+        (old, new) if new == *after => (*before, *after) = (old, mask("after")),
+        (old, new) => (*before, *after) = (old, new),
+    }
+}
+
+fn mask(when: &str) -> String {
+    format!("(masked, {when})")
 }
 
 /// Puts `stringData` into `data`, as the API server does.

@@ -192,3 +192,20 @@ fn blindness_ends_with_its_work_whatever_becomes_of_it() {
     let caught = std::panic::catch_unwind(|| scope::blindly(|| assert!(!scope::is_blind(), "it is")));
     assert!(caught.is_err() && !scope::is_blind());
 }
+
+#[test]
+fn secret_of_another_time_is_hidden_beside_that_of_today() {
+    let today = secret(&[("p", "hunter-42"), ("q", "other-word")]);
+    let veil = Veil::new(&Secrets::of(&today), Words::Compared);
+    let config = |url: &str, size: u32| json!({"kind": "ConfigMap", "data": {"url": url, "list": [url, "a"], "n": size}});
+    let (mut before, mut after) = (config("db://hunter-41@x", 1), config("db://hunter-42@x", 2));
+    pair::hide(&veil, &mut before, &mut after);
+    assert_eq!(before, config("(masked, before)", 1));
+    assert_eq!(after, config("db://(masked 1)@x", 2));
+    let (mut before, mut after) = (config("db://other-word@x", 1), config("db://hunter-42@x", 1));
+    pair::hide(&veil, &mut before, &mut after);
+    assert_eq!((before, after), (config("db://(masked 2)@x", 1), config("db://(masked 1)@x", 1)));
+    let (mut before, mut after) = (json!({"gone": "hunter-42"}), json!({"hunter-42": "hunter-42"}));
+    pair::hide(&veil, &mut before, &mut after);
+    assert_eq!((before, after), (json!({"gone": "(masked 1)"}), json!({"(masked 1)": "(masked 1)"})));
+}

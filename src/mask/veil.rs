@@ -128,6 +128,10 @@ impl Veil {
 
     fn hide_fields(&self, fields: &mut Map<String, Value>) {
         fields.values_mut().for_each(|value| self.hide(value));
+        self.hide_keys(fields);
+    }
+
+    pub(super) fn hide_keys(&self, fields: &mut Map<String, Value>) {
         if fields.keys().any(|key| matches!(self.text(key), Cow::Owned(_))) {
             let hidden =
                 std::mem::take(fields).into_iter().map(|(key, value)| (self.text(&key).into(), value));
@@ -237,6 +241,9 @@ impl Making<'_> {
         }
         for part in parts(text) {
             self.text(&part, PLENTY, word);
+            if part.len() >= PLENTY {
+                self.digests(part.as_bytes(), word);
+            }
         }
     }
 

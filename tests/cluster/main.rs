@@ -42,6 +42,7 @@ mod rights;
 mod rolling;
 mod schemas;
 mod scope;
+mod secrets;
 mod selection;
 mod status;
 mod storm;

@@ -1,7 +1,9 @@
 //! What a check finds, and by which rule.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use crate::mask::Veil;
 use crate::problem::Problem;
 use crate::schema::Nature;
 
@@ -181,9 +183,11 @@ impl Rule {
 /// Findings as they come: what many renders show is one finding.
 #[derive(Default)]
 pub(super) struct Findings {
-    all: Vec<Finding>,
+    all: Vec<(Finding, Option<Arc<Veil>>)>,
     /// By rule, place, and what is said without its numbers and values.
     known: HashMap<(Rule, String, String), usize>,
+    /// Hides the values of the Secrets that what is looked at may hold.
+    pub veil: Option<Arc<Veil>>,
 }
 
 impl Findings {
@@ -201,21 +205,21 @@ impl Findings {
         let key = (rule, place, subject(&problem.message));
         match (self.known.get(&key), seen) {
             (Some(index), Some(again)) => {
-                if let Some(seen) = self.all[*index].seen.as_mut().filter(|seen| seen.file != again.file) {
+                if let Some(seen) = self.all[*index].0.seen.as_mut().filter(|seen| seen.file != again.file) {
                     seen.times += 1;
                 }
             }
             (Some(_), None) => {}
             (None, seen) => {
                 self.known.insert(key, self.all.len());
-                self.all.push(Finding { rule, problem, seen });
+                self.all.push((Finding { rule, problem, seen }, self.veil.clone()));
             }
         }
     }
 
-    /// By file, line and column; those without a place come first.
-    pub(super) fn sorted(mut self) -> Vec<Finding> {
-        self.all.sort_by(|one, other| {
+    /// By file, line and column; those without a place come first. Each with what its problem is to be told through.
+    pub(super) fn sorted(mut self) -> Vec<(Finding, Option<Arc<Veil>>)> {
+        self.all.sort_by(|(one, _), (other, _)| {
             let key = |finding: &Finding| (finding.problem.place.clone(), finding.rule);
             key(one).cmp(&key(other))
         });

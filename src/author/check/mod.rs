@@ -27,6 +27,9 @@ mod traps;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
 
 use crate::author::case;
 use crate::author::check::crds::Crds;
@@ -37,6 +40,7 @@ use crate::author::check::sources::Sources;
 use crate::hook::local::{Reason, Refusal, Shelf, State, in_file};
 use crate::hook::wire::Call;
 use crate::hook::wire::answer::Answer;
+use crate::mask::{Secrets, Veil, Words};
 use crate::problem::{Place, Problem};
 use crate::schema::Catalog;
 
@@ -66,7 +70,7 @@ pub(crate) struct Report {
 
 /// A check under way.
 struct Check {
-    shelf: std::sync::Arc<Shelf>,
+    shelf: Arc<Shelf>,
     catalog: Catalog,
     crds: Crds,
     definitions: Option<Definitions>,
@@ -116,9 +120,13 @@ pub(crate) fn check(project: &Project) -> Result<Report, Problem> {
         });
     }
     let mut sources = Sources::new(project.hooks, check.shelf.label());
-    let told = |finding: Finding| {
+    let told = |(finding, veil): (Finding, Option<Arc<Veil>>)| {
         let problem = sources.complete(finding.problem);
         let allowed = project.allowed.contains(&finding.rule) || sources.allow(finding.rule, &problem);
+        let problem = match veil {
+            Some(veil) => problem.reworded(|text| veil.text(text).into_owned()),
+            None => problem,
+        };
         (!allowed).then_some(Finding { problem, ..finding })
     };
     Ok(Report {
@@ -152,12 +160,14 @@ impl Check {
         self.answered = requests.iter().map(calls).collect();
         for request in requests {
             if let Some(answer) = self.answer(request) {
+                self.findings.veil = veil(request, &answer);
                 self.likeness(request);
                 self.children(request, &answer);
                 self.status(request, &answer);
                 self.traps(request, &answer);
                 self.changes(request, &answer);
                 self.long_name(request, &answer);
+                self.findings.veil = None;
             }
         }
         self.definitions();
@@ -240,6 +250,13 @@ impl Check {
         let file = if self.shelf.root().join(&file).is_file() { file } else { format!("{hook}/{call}") };
         Place { file: format!("{label}/{file}"), line: 1, column: 1 }
     }
+}
+
+/// Hides the Secrets in a request and its answer, where there are any.
+fn veil(request: &Request, answer: &Answer) -> Option<Arc<Veil>> {
+    let mut secrets = Secrets::of(&Value::Object(request.fields.clone()));
+    answer.children.iter().for_each(|child| secrets.add(&Value::Object(child.object.clone())));
+    (!secrets.is_empty()).then(|| Arc::new(Veil::new(&secrets, Words::Told)))
 }
 
 /// Whether the API server asks this call, and no controller.

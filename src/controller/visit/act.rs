@@ -11,7 +11,7 @@ use crate::config::spec::{Role, UpdateMethod};
 use crate::controller::room::ChildKind;
 use crate::controller::visit::acted::{Acted, Failed};
 use crate::controller::visit::claim::{Claimed, Missing, is_of_decorator};
-use crate::controller::visit::secrets::know_wanted;
+use crate::controller::visit::secrets::{is_secret_text, know_wanted};
 use crate::controller::visit::{Situation, Visit};
 use crate::hook::wire::answer::DesiredChild;
 use crate::object::name::Gvk;
@@ -88,6 +88,7 @@ impl Visit<'_> {
                 !unwanted
             });
         }
+        steps.iter_mut().filter_map(Step::told).for_each(|differences| differences.hide(is_secret_text));
         let scene = Scene { situation, claimed, desired: &desired, live: &live, observed: &observed };
         for together in steps.chunk_by(|one, next| scene.may_overlap(one, next)) {
             self.take(&scene, together, &mut acted).await;

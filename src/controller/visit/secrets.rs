@@ -2,6 +2,7 @@
 //!
 //! They are only named here, and read when something is said: a quiet visit says nothing.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -28,6 +29,11 @@ pub(super) fn know_wanted(children: &[DesiredChild]) {
         let object = object.clone();
         scope::know(move || Value::Object(object));
     }
+}
+
+/// Whether a text holds a value of a Secret that the visit has in hand.
+pub(super) fn is_secret_text(text: &str) -> bool {
+    matches!(scope::spoken(text), Cow::Owned(_))
 }
 
 fn is_secret(gvk: &Gvk) -> bool {

@@ -40,7 +40,7 @@ pub(crate) struct Difference {
     /// `spec.template.spec.containers[name=db].image`
     pub path: String,
     pub cause: Cause,
-    /// What is wanted, as JSON cut to a readable length; never set for a Secret.
+    /// What is wanted, as JSON cut to a readable length; never set for a Secret, nor where `hide` took it away.
     pub want: Option<String>,
     /// What is there.
     pub have: Option<String>,
@@ -131,6 +131,15 @@ impl Differences {
     pub(crate) fn without(mut self, known: &[u64]) -> Differences {
         self.found.retain(|difference| !known.contains(&difference.hash));
         self
+    }
+
+    /// Shows no value of a part that has a secret one: what it is instead is the secret of another time.
+    pub(crate) fn hide(&mut self, is_secret: impl Fn(&str) -> bool) {
+        for difference in &mut self.found {
+            if [&difference.want, &difference.have].into_iter().flatten().any(|text| is_secret(text)) {
+                (difference.want, difference.have) = (None, None);
+            }
+        }
     }
 
     pub(crate) fn hashes(&self) -> Box<[u64]> {

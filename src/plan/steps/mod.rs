@@ -69,6 +69,18 @@ pub(crate) enum Step {
     Refuse { wanted: usize, problem: Box<Problem> },
 }
 
+impl Step {
+    /// What is told of the live child where something is done about it.
+    pub(crate) fn told(&mut self) -> Option<&mut Differences> {
+        match self {
+            Step::Delete { why: Farewell::Replaced(differences), .. }
+            | Step::Apply { why: Reason::Differs(differences), .. }
+            | Step::Probe { differences, .. } => Some(differences),
+            _ => None,
+        }
+    }
+}
+
 /// Why a live child is deleted.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Farewell {

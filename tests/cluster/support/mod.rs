@@ -1,5 +1,7 @@
 //! What every test here works with: a lab of its own on the shared control plane, a scripted hook, the built binary.
 
+#[path = "../../support/canary.rs"]
+pub mod canary;
 #[path = "../../support/controller.rs"]
 pub mod controller;
 pub mod hook;

@@ -72,6 +72,10 @@ impl Pages {
         });
     }
 
+    pub fn metrics_text(&self) -> String {
+        get(&format!("{}/metrics", self.metrics)).text
+    }
+
     #[track_caller]
     pub fn scrape(&self) -> Scrape {
         let page = get(&format!("{}/metrics", self.metrics));
