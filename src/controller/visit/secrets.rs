@@ -18,7 +18,8 @@ pub(super) fn know_seen(resource: &Resource, objects: &[Arc<Object>]) {
     if !is_secret(&resource.gvk) {
         return;
     }
-    for object in objects.iter().filter(|object| object.body.is_some()).cloned() {
+    for object in objects.iter().filter(|object| object.body.is_some()) {
+        let object = object.clone();
         scope::know(move || object.parsed());
     }
 }
