@@ -1,5 +1,7 @@
 //! The author's commands as an author meets them: files, a command, what is printed.
 
+#[path = "../support/canary.rs"]
+mod canary;
 mod cases;
 mod charts;
 mod check;
@@ -11,6 +13,7 @@ mod pipes;
 mod properties;
 mod render;
 mod reviews;
+mod secrets;
 mod values;
 mod website;
 mod wrong_files;

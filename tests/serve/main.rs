@@ -2,6 +2,8 @@
 
 mod callers;
 mod calls;
+#[path = "../support/canary.rs"]
+mod canary;
 mod noise;
 mod overload;
 mod pages;
@@ -9,6 +11,7 @@ mod ports;
 #[path = "../protocol/mod.rs"]
 mod protocol;
 mod reload;
+mod secrets;
 mod server;
 #[cfg(not(feature = "otel"))]
 mod untraced;

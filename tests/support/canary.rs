@@ -29,6 +29,15 @@ impl Canary {
         STANDARD.encode(&self.value)
     }
 
+    pub fn twice(&self) -> String {
+        STANDARD.encode(self.encoded())
+    }
+
+    /// Its SHA-256.
+    pub fn digest(&self) -> String {
+        digest(self.value.as_bytes())
+    }
+
     /// The first form of it that a text shows.
     pub fn found_in(&self, text: &str) -> Option<&str> {
         self.sought.iter().map(String::as_str).find(|form| text.contains(form))
