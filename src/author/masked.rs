@@ -17,7 +17,7 @@ pub(super) fn differences(request: &[u8], expected: &Value, got: &Value) -> Vec<
     }
     let veil = Veil::new(&secrets, Words::Compared);
     let (mut expected, mut got) = (expected.clone(), got.clone());
-    pair::hide(&veil, &mut expected, &mut got);
+    pair::hide_written(&veil, &mut expected, &mut got);
     match difference::differences(&expected, &got) {
         lines if lines.is_empty() => vec!["a Secret's own copy of its values is not the expected one".into()],
         lines => lines,

@@ -19,7 +19,8 @@ pub(crate) fn pair(before: &mut Value, after: &mut Value) {
         let mut new = values(after, field);
         for key in old.keys().chain(new.keys()).cloned().collect::<Vec<_>>() {
             let same = old.get(&key) == new.get(&key);
-            let word = |when: &str| Value::from(if same { "(masked)".into() } else { mask(when) });
+            let word =
+                |when: &str| Value::from(if same { "(masked)".into() } else { format!("(masked, {when})") });
             if let Some(value) = old.get_mut(&key) {
                 *value = word("before");
             }
@@ -35,47 +36,83 @@ pub(crate) fn pair(before: &mut Value, after: &mut Value) {
     }
 }
 
-/// Hides the values of Secrets in two states of any object. Where one of them has a secret, the other has that of another
-/// time, which no Secret holds any more.
+/// Hides the values of Secrets in two states of an object of any kind. Where one of them has a secret, the other has that
+/// of another time, which no Secret holds any more.
 pub(crate) fn hide(veil: &Veil, before: &mut Value, after: &mut Value) {
-    if is_secret(before) || is_secret(after) {
-        veil.hide(before);
-        veil.hide(after);
-        return;
-    }
-    match (&mut *before, &mut *after) {
-        (Value::Object(old), Value::Object(new)) => {
-            for (key, old) in &mut *old {
-                hide(veil, old, new.get_mut(key).unwrap_or(&mut Value::Null));
+    let of_secret = |before: &mut Value, after: &mut Value| {
+        pair(before, after);
+        veil.hide_beside(before);
+        veil.hide_beside(after);
+    };
+    Walk { veil, of_secret }.both(before, after);
+}
+
+/// The same of two texts of an author's, each with its fields where they are.
+pub(crate) fn hide_written(veil: &Veil, one: &mut Value, other: &mut Value) {
+    let of_secret = |one: &mut Value, other: &mut Value| {
+        veil.hide(one);
+        veil.hide(other);
+    };
+    Walk { veil, of_secret }.both(one, other);
+}
+
+struct Walk<'a, S> {
+    veil: &'a Veil,
+    of_secret: S,
+}
+
+impl<S: Fn(&mut Value, &mut Value)> Walk<'_, S> {
+    fn both(&self, before: &mut Value, after: &mut Value) {
+        if is_secret(before) || is_secret(after) {
+            return (self.of_secret)(before, after);
+        }
+        match (&mut *before, &mut *after) {
+            (Value::Object(old), Value::Object(new)) => self.fields(old, new),
+            (Value::Array(old), Value::Array(new)) => {
+                let both = old.len().min(new.len());
+                let rest = old.iter_mut().skip(both).chain(new.iter_mut().skip(both));
+                rest.for_each(|rest| self.veil.hide(rest));
+                old.iter_mut().zip(new).for_each(|(old, new)| self.both(old, new));
             }
-            new.iter_mut().filter(|(key, _)| !old.contains_key(*key)).for_each(|(_, new)| veil.hide(new));
-            veil.hide_keys(old);
-            veil.hide_keys(new);
-        }
-        (Value::Array(old), Value::Array(new)) => {
-            let both = old.len().min(new.len());
-            old.iter_mut().zip(&mut *new).for_each(|(old, new)| hide(veil, old, new));
-            old.iter_mut().chain(&mut *new).skip(both).for_each(|rest| veil.hide(rest));
-        }
-        (Value::String(old), Value::String(new)) if old != new => hide_texts(veil, old, new),
-        (old, new) => {
-            veil.hide(old);
-            veil.hide(new);
+            (Value::String(old), Value::String(new)) if old != new => self.texts(old, new),
+            (old, new) => {
+                self.veil.hide(old);
+                self.veil.hide(new);
+            }
         }
     }
-}
 
-fn hide_texts(veil: &Veil, before: &mut String, after: &mut String) {
-    match (veil.text(before).into_owned(), veil.text(after).into_owned()) {
-        (old, new) if old == *before && new == *after => {}
-        (old, new) if old == *before => (*before, *after) = (mask("before"), new),
-        (old, new) if new == *after => (*before, *after) = (old, mask("after")),
-        (old, new) => (*before, *after) = (old, new),
+    fn fields(&self, old: &mut Map<String, Value>, new: &mut Map<String, Value>) {
+        new.iter_mut().filter(|(key, _)| !old.contains_key(*key)).for_each(|(_, new)| self.veil.hide(new));
+        for (key, old) in &mut *old {
+            match new.get_mut(key) {
+                Some(new) => self.both(old, new),
+                None => self.veil.hide(old),
+            }
+        }
+        self.veil.hide_keys(old);
+        self.veil.hide_keys(new);
     }
-}
 
-fn mask(when: &str) -> String {
-    format!("(masked, {when})")
+    /// Line by line, where each has its counterpart.
+    fn texts(&self, before: &mut String, after: &mut String) {
+        let pairs: Vec<(String, String)> = if before.split('\n').count() == after.split('\n').count() {
+            before.split('\n').zip(after.split('\n')).map(|(old, new)| self.lines(old, new)).collect()
+        } else {
+            vec![self.lines(before, after)]
+        };
+        let (old, new): (Vec<String>, Vec<String>) = pairs.into_iter().unzip();
+        (*before, *after) = (old.join("\n"), new.join("\n"));
+    }
+
+    fn lines(&self, before: &str, after: &str) -> (String, String) {
+        let (old, new) = (self.veil.text(before).into_owned(), self.veil.text(after).into_owned());
+        match (old == before, new == after) {
+            (true, false) => ("(masked)".into(), new),
+            (false, true) => (old, "(masked)".into()),
+            _ => (old, new),
+        }
+    }
 }
 
 /// Puts `stringData` into `data`, as the API server does.

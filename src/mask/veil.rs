@@ -27,7 +27,7 @@ const DEPTH: usize = 3;
 pub(crate) enum Words {
     /// `(masked)`, for texts.
     Told,
-    /// `(masked 1)`: equal values stay equal and others differ, for who compares.
+    /// `(masked 1)`, `(base64 of …)`: equal values stay equal and others differ, for who compares.
     Compared,
     /// `masked-1`, which may stand in a name.
     Kept,
@@ -141,16 +141,23 @@ impl Veil {
 
     /// All values of a Secret are secret, short ones too.
     fn hide_secret(&self, secret: &mut Value) {
+        self.hide_beside(secret);
+        for field in VALUES {
+            let values = secret.get_mut(field).and_then(Value::as_object_mut);
+            for value in values.into_iter().flat_map(Map::values_mut) {
+                let word = self.by_value.get(&value_of(value)).map_or("masked", String::as_str);
+                let encoded = field == "data" && self.words == Words::Kept;
+                *value = Value::from(if encoded { STANDARD.encode(word) } else { word.into() });
+            }
+        }
+    }
+
+    /// Hides what a Secret has beside its own values.
+    pub(super) fn hide_beside(&self, secret: &mut Value) {
         drop_records(secret);
         for (name, field) in secret.as_object_mut().into_iter().flatten() {
-            let values = field.as_object_mut().filter(|_| VALUES.contains(&name.as_str()));
-            let Some(values) = values else {
+            if !VALUES.contains(&name.as_str()) {
                 self.hide(field);
-                continue;
-            };
-            for value in values.values_mut() {
-                let word = self.by_value.get(&value_of(value)).map_or("masked", String::as_str);
-                *value = Value::from(if name == "data" { STANDARD.encode(word) } else { word.into() });
             }
         }
     }
@@ -207,10 +214,9 @@ impl Veil {
         let padding = rest.bytes().take_while(|byte| *byte == b'=').count();
         let word = match self.words {
             Words::Told => self.words.word(0),
-            Words::Compared | Words::Kept if padding > 0 || (end - start) % 4 == 0 => {
-                alphabet.padded.encode(decoded)
-            }
-            Words::Compared | Words::Kept => alphabet.bare.encode(decoded),
+            Words::Compared => format!("(base64 of {decoded})"),
+            Words::Kept if padding > 0 || (end - start) % 4 == 0 => alphabet.padded.encode(decoded),
+            Words::Kept => alphabet.bare.encode(decoded),
         };
         Some(Match { start, end: end + padding, word })
     }
@@ -258,13 +264,18 @@ impl Making<'_> {
         // No text that is said has room for the other forms of a long one.
         let forms = if length > LONG { &TEXTS[..1] } else { &TEXTS[..] };
         for form in forms {
-            self.put(form(text), sort, &form(word));
+            let word = if self.words == Words::Kept { form(word) } else { word.to_string() };
+            self.put(form(text), sort, &word);
         }
     }
 
     fn digests(&mut self, bytes: &[u8], word: &str) {
         for digest in DIGESTS {
-            self.put(digest(bytes), Sort::Digest, &digest(word.as_bytes()));
+            let word = match self.words {
+                Words::Compared => format!("(digest of {word})"),
+                _ => digest(word.as_bytes()),
+            };
+            self.put(digest(bytes), Sort::Digest, &word);
         }
     }
 

@@ -3,7 +3,7 @@
 //! A span is one of `tracing`'s, of a target of its own, so that the log knows nothing of it. Without the feature `otel`
 //! there is none of this in the program; with it, a span costs one comparison until `cli` has somebody who collects them.
 //! What goes into one can be read by anybody: names, kinds, sizes and outcomes, and errors in the words of the log. Values
-//! of objects and credentials do not.
+//! of objects and credentials do not, and `mask` takes those of Secrets out of names and words.
 
 use http::HeaderMap;
 use tracing::Span;

@@ -337,7 +337,7 @@ fn secrets_and_what_is_derived_from_them_are_in_nothing_that_is_said() {
     let usual = ["--controllers", "controllers.yaml", "--kubeconfig", &kubeconfig, "--log-level", "trace"];
     lab.merge(&lab.path("v1", "secrets", "source"), source(&words[2], &words[3]));
     let (code, out, log) = syncwright(folder, &[&["diff"][..], &usual].concat());
-    assert!(out.contains("~ ConfigMap file") && out.contains("(masked, before)"), "{code}: {out}{log}");
+    assert!(out.contains("~ ConfigMap file") && out.contains("(digest of (masked "), "{code}: {out}{log}");
     expect_hidden(&secret, &[("diff", out), ("its log", log)]);
     for parent in ["things/file", "things/fail", "things/named"] {
         let (code, out, log) = syncwright(folder, &[&["record", parent][..], &usual].concat());

@@ -21,6 +21,8 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer;
 use tracing_subscriber::registry::{LookupSpan, Registry};
 
+use crate::mask::scope;
+
 /// Spans that may begin a trace. Any other is a part of one, or nothing: what is done for no visit is in no trace.
 const FIRST: [&str; 2] = ["visit", "call"];
 
@@ -97,7 +99,9 @@ impl Fields {
         self.attributes.push(KeyValue::new(field.name(), value.into()));
     }
 
+    /// Without the values of the Secrets that are at hand where it happens.
     fn put_text(&mut self, field: &Field, text: Cow<'_, str>) {
+        let text = scope::spoken(&text);
         match field.name() {
             "began" => self.began = text.parse().ok(),
             "error" => self.error = Some(text.into_owned()),

@@ -287,6 +287,9 @@ fn values_of_secrets_are_in_no_trace() {
     let controller = lab.start_in(&lab.user, &[], &sent_to(&endpoint));
     lab.add_thing("good", json!({"children": [secret("child", &hidden("child"))]}));
     lab.wait_synced(&lab.thing("good"));
+    let named = json!([secret("own", &hidden("named")), config_map(&hidden("named"), "1")]);
+    lab.add_thing("named", json!({"children": named}));
+    lab.wait_synced(&lab.thing("named"));
     let mut refused = secret("refused", &hidden("refused"));
     refused["type"] = json!("kubernetes.io/tls");
     lab.add_thing("refused", json!({"children": [refused]}));
@@ -310,7 +313,7 @@ fn values_of_secrets_are_in_no_trace() {
     let sent = String::from_utf8_lossy(&collector.bytes()).into_owned();
     assert!(sent.contains("child") && sent.contains("target"), "names are there to be seen");
     assert!(!sent.contains("7f3a9c"), "{:#?}", collector.spans());
-    for what in ["token", "target", "child", "refused", "wrong"] {
+    for what in ["token", "target", "child", "named", "refused", "wrong"] {
         let encoded = base64::engine::general_purpose::STANDARD.encode(hidden(what));
         assert!(!sent.contains(&encoded), "the value `{what}` is sent");
     }
