@@ -77,7 +77,7 @@ fn install_text_filters(registry: &mut Registry) {
     add(registry, "replace", Operand::Text, filters::replace);
     add(registry, "split", Operand::Text, filters::split);
     add(registry, "lines", Operand::Text, filters::lines);
-    add(registry, "format", Operand::Text, filters::format);
+    add(registry, "format", Operand::Text, format);
     add(registry, "trim", Operand::Whitespace, filters::trim);
     add(registry, "indent", Operand::Whitespace, filters::indent);
 }
@@ -291,13 +291,32 @@ fn join(state: &mut State, items: &Value, separator: Option<String>, named: Kwar
         let text = to_text(&item).map_err(|fault| {
             Fault::new(format!("`join` cannot join {}", kind(&item))).hint(fault.hint.unwrap_or_default())
         })?;
-        if index > 0 {
-            joined.push_str(&separator);
-        }
+        let separator = if index > 0 { separator.as_str() } else { "" };
+        state.consume_fuel(1 + (separator.len() + text.len()) as u64 / 64)?;
+        joined.push_str(separator);
         joined.push_str(&text);
-        state.consume_fuel(1 + text.len() as u64 / 64)?;
     }
     Ok(Value::from(joined))
+}
+
+/// Jinja's `format`, of what has a text. It is paid for before it is made, since a long text may be asked for many times over.
+fn format(state: &mut State, text: Value, args: Rest<ValueOrKwargs>) -> Result<Value, Error> {
+    let args = values(args);
+    let named = args.iter().filter(|value| value.is_kwargs());
+    let named = named.filter_map(|named| named.as_object()?.try_iter_pairs()).flatten();
+    let given = args.iter().filter(|value| !value.is_kwargs()).cloned();
+    let mut longest = 0;
+    for value in given.chain(named.map(|(_, value)| value)) {
+        if matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map) {
+            return Err(to_text(&value).expect_err("lists and maps have no text").into());
+        }
+        longest = value.as_str().map_or(0, str::len).max(longest);
+    }
+    let places = text.as_str().map_or(0, |text| text.matches('%').count());
+    state.consume_fuel(places.saturating_mul(longest) as u64 / 64)?;
+    let mut all = vec![text];
+    all.extend(args);
+    Value::from_function(filters::format).call(state, &all)
 }
 
 /// Jinja's `map`; with `default=`, that takes the place of absent attributes too.

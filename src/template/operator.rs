@@ -12,7 +12,7 @@ use minijinja::{Environment, Error, ErrorKind, State};
 use crate::template::data::Data;
 use crate::template::fault::Fault;
 use crate::template::jinja;
-use crate::template::placeholder::{check_depth, settle};
+use crate::template::placeholder::{settle, survey};
 use crate::template::registry::settled;
 use crate::template::render::Run;
 use crate::template::value::{self, kind, present, to_text};
@@ -138,7 +138,7 @@ fn items(state: &mut State, value: Value) -> Result<Value, Error> {
 /// A list that is made item by item becomes a list, so that it is made once and its depth is known.
 fn kept(state: &mut State, value: Value) -> Result<Value, Error> {
     if value.kind() != ValueKind::Iterable {
-        check_depth(&value)?;
+        survey(state, &value)?;
         return Ok(value);
     }
     let mut items = Vec::new();
@@ -147,7 +147,7 @@ fn kept(state: &mut State, value: Value) -> Result<Value, Error> {
         items.push(item?);
     }
     let value = Value::from(items);
-    check_depth(&value)?;
+    survey(state, &value)?;
     Ok(value)
 }
 

@@ -26,8 +26,9 @@ pub(in crate::template) fn write(out: &mut Output, state: &mut State, value: &Va
     if value.is_safe() {
         return Ok(out.write_str(value.as_str().unwrap_or_default())?);
     }
+    survey(state, value)?;
     value::writable(value, 0)?;
-    let mut values = run.values();
+    let mut values = Run::of(state)?.values();
     write!(out, "{OPEN}{}{CLOSE}", values.len())?;
     values.push(value.clone());
     Ok(())
@@ -35,7 +36,7 @@ pub(in crate::template) fn write(out: &mut Output, state: &mut State, value: &Va
 
 /// Captured text as a plain string, also inside lists and maps; `None` where the value holds none.
 pub(in crate::template) fn settle(state: &mut State, value: &Value) -> Result<Option<Value>, Error> {
-    if !holds_captures(value, 0)? {
+    if !survey(state, value)? {
         return Ok(None);
     }
     let run = Run::of(state)?;
@@ -49,32 +50,52 @@ pub(in crate::template) fn settle(state: &mut State, value: &Value) -> Result<Op
 /// What the engine itself takes for text that it makes.
 const BYTES_PER_FUEL: u64 = 64;
 
-/// Refuses a value that is nested too deep to be dropped or written safely.
-pub(in crate::template) fn check_depth(value: &Value) -> Result<(), Fault> {
-    holds_captures(value, 0).map(|_| ())
+/// Bytes of the output for each value inside one: half a million of them are more than any template needs.
+const BYTES_PER_VALUE: usize = 16;
+/// So many values inside one cost as much fuel as a step.
+const VALUES_PER_FUEL: u64 = 64;
+
+/// Looks through a value before anything else does: refuses one that is nested too deep to be dropped or written safely, and one
+/// that holds more than can be written. A list that holds another one twice is small and has twice as much to go through.
+/// Says whether it holds captured text.
+pub(in crate::template) fn survey(state: &mut State, value: &Value) -> Result<bool, Error> {
+    let most = Run::of(state)?.output_bytes / BYTES_PER_VALUE;
+    let mut survey = Survey { left: most };
+    let captures = survey.holds_captures(value, 0)?;
+    state.consume_fuel((most - survey.left) as u64 / VALUES_PER_FUEL)?;
+    Ok(captures)
 }
 
-/// Captured text can be in what a template made itself; not in data, nor in what a filter returned.
-fn holds_captures(value: &Value, depth: usize) -> Result<bool, Fault> {
-    if value.is_safe() {
-        return Ok(true);
-    }
-    let Some(object) = value.as_object() else { return Ok(false) };
-    if depth > value::DEEPEST {
-        return Err(value::too_deep());
-    }
-    if object.downcast_ref::<Data>().is_some() {
-        return Ok(false);
-    }
-    match object.repr() {
-        ObjectRepr::Seq => any(object.try_iter().into_iter().flatten(), depth),
-        ObjectRepr::Map => any(object.try_iter_pairs().into_iter().flatten().map(|(_, inner)| inner), depth),
-        _ => Ok(false),
-    }
+struct Survey {
+    /// How many more values may come.
+    left: usize,
 }
 
-fn any(mut values: impl Iterator<Item = Value>, depth: usize) -> Result<bool, Fault> {
-    values.try_fold(false, |found, value| Ok(holds_captures(&value, depth + 1)? || found))
+impl Survey {
+    /// Captured text can be in what a template made itself; not in data, nor in what a filter returned.
+    fn holds_captures(&mut self, value: &Value, depth: usize) -> Result<bool, Fault> {
+        self.left = self.left.checked_sub(1).ok_or_else(value::too_large)?;
+        if value.is_safe() {
+            return Ok(true);
+        }
+        let Some(object) = value.as_object() else { return Ok(false) };
+        if depth > value::DEEPEST {
+            return Err(value::too_deep());
+        }
+        if object.downcast_ref::<Data>().is_some() {
+            return Ok(false);
+        }
+        let pairs = || object.try_iter_pairs().into_iter().flatten();
+        match object.repr() {
+            ObjectRepr::Seq => self.any(object.try_iter().into_iter().flatten(), depth),
+            ObjectRepr::Map => self.any(pairs().map(|(_, inner)| inner), depth),
+            _ => Ok(false),
+        }
+    }
+
+    fn any(&mut self, mut values: impl Iterator<Item = Value>, depth: usize) -> Result<bool, Fault> {
+        values.try_fold(false, |found, value| Ok(self.holds_captures(&value, depth + 1)? || found))
+    }
 }
 
 fn settled(value: &Value, values: &[Value], bytes: &mut usize) -> Result<Value, Fault> {

@@ -16,9 +16,12 @@ pub(in crate::template) use crate::template::data::from_json;
 /// How deep a value may be nested. JSON that is read is bounded too, so only a template could build more.
 pub(in crate::template) const DEEPEST: usize = 128;
 
-/// A template value as JSON.
-pub(in crate::template) fn to_json(value: &Value) -> Result<Json, Error> {
-    Sink { bytes: usize::MAX, texts: &|_| None }.json(value, 0)
+/// What a value counts at least where it is written.
+const LEAST_BYTES: usize = 8;
+
+/// A template value as JSON of so many bytes at most.
+pub(in crate::template) fn to_json(value: &Value, bytes: usize) -> Result<Json, Error> {
+    Sink { bytes, texts: &|_| None }.json(value, 0)
 }
 
 /// A template value as it is written inside a longer text.
@@ -153,7 +156,7 @@ impl Sink<'_> {
         if let Some(data) = value.downcast_object_ref::<Data>() {
             return Ok(self.copy(data.json())?);
         }
-        self.spend(8)?;
+        self.spend(LEAST_BYTES)?;
         match value.kind() {
             ValueKind::None => Ok(Json::Null),
             ValueKind::Bool => Ok(Json::Bool(value.is_true())),
@@ -197,7 +200,7 @@ impl Sink<'_> {
 
     /// JSON that the render was given, with whole floats as integers.
     fn copy(&mut self, json: &Json) -> Result<Json, Fault> {
-        self.spend(8)?;
+        self.spend(LEAST_BYTES)?;
         match json {
             Json::Number(given) if given.is_f64() => Ok(given.as_f64().map_or(Json::Null, number)),
             Json::String(text) => self.spend(text.len()).map(|()| json.clone()),

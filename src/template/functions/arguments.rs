@@ -234,8 +234,9 @@ impl Arguments {
         to_text(value).map(String::into_bytes).map_err(|_| refuse())
     }
 
-    pub(super) fn json(&self, name: &str) -> Result<Json, Error> {
-        to_json(self.any(name)?)
+    /// Any value as JSON of so many bytes at most.
+    pub(super) fn json(&self, name: &str, bytes: usize) -> Result<Json, Error> {
+        to_json(self.any(name)?, bytes)
     }
 }
 

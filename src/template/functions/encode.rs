@@ -7,6 +7,7 @@ use minijinja::{Error, State};
 use sha2::{Digest, Sha256};
 
 use crate::template::functions::arguments::{Arguments, Builtin, Shape};
+use crate::template::render::Run;
 use crate::template::value::from_json as json_value;
 use crate::template::yaml;
 
@@ -26,6 +27,11 @@ const MAKE_TEXT_FIRST: &str = "make text of it first: `| to_json`";
 /// Work that grows with a text costs about as much fuel as the engine takes for writing it.
 fn pay(state: &State, bytes: usize) -> Result<(), Error> {
     state.consume_fuel(bytes as u64 / 64)
+}
+
+/// What is read out of a text takes up to sixteen times its room: a number of one digit is a whole value.
+fn pay_for_values(state: &State, bytes: usize) -> Result<(), Error> {
+    state.consume_fuel(bytes as u64 / 8)
 }
 
 fn sha256(state: &mut State, arguments: &Arguments) -> Result<Value, Error> {
@@ -62,21 +68,21 @@ fn b64decode(state: &mut State, arguments: &Arguments) -> Result<Value, Error> {
 }
 
 fn to_json(state: &mut State, arguments: &Arguments) -> Result<Value, Error> {
-    let text = arguments.json("value")?.to_string();
+    let text = arguments.json("value", Run::of(state)?.output_bytes)?.to_string();
     pay(state, text.len())?;
     Ok(text.into())
 }
 
 fn from_json(state: &mut State, arguments: &Arguments) -> Result<Value, Error> {
     let text = arguments.text("text", "JSON text")?;
-    pay(state, text.len())?;
+    pay_for_values(state, text.len())?;
     let json = serde_json::from_str(text)
         .map_err(|error| arguments.refuse("text").found(error.to_string()).expected("one JSON value"))?;
     Ok(json_value(json, "from_json(…)"))
 }
 
 fn to_yaml(state: &mut State, arguments: &Arguments) -> Result<Value, Error> {
-    let json = arguments.json("value")?;
+    let json = arguments.json("value", Run::of(state)?.output_bytes)?;
     let text = serde_saphyr::to_string(&json).map_err(|error| {
         arguments.refuse("value").found(error.to_string()).expected("data that YAML can hold")
     })?;
@@ -86,7 +92,7 @@ fn to_yaml(state: &mut State, arguments: &Arguments) -> Result<Value, Error> {
 
 fn from_yaml(state: &mut State, arguments: &Arguments) -> Result<Value, Error> {
     let text = arguments.text("text", "YAML text")?;
-    pay(state, text.len())?;
+    pay_for_values(state, text.len())?;
     let mut documents = yaml::read("text", text).map_err(|problem| {
         let at =
             problem.place.as_ref().map(|place| format!("line {}, column {}: ", place.line, place.column));

@@ -8,7 +8,7 @@
 //!   of the context are `state.lookup("parent")`. The clock and the environment are out of reach on purpose.
 //! - A refusal is a `fault::Fault`: `Err(Fault::new("what is wrong").found(…).expected(…).hint(…).into())`. Place, caret
 //!   and include trail are added by the engine. Name types in it, not values, unless the author wrote the value.
-//! - JSON in and out: `value::to_json(&value)` (exact integers, whole floats as integers) and `value::from_json(json, "name")`,
+//! - JSON in and out: `value::to_json(&value, bytes)` (exact integers, whole floats as integers) and `value::from_json(json, "name")`,
 //!   which remembers its path for messages about absent fields.
 //! - Work that grows with an argument pays for it: `state.consume_fuel(n)?`.
 

@@ -143,6 +143,44 @@ fn deep_nesting_is_refused_wherever_it_comes_from() {
     assert!(problems[0].page().contains("nested too deep"), "{}", problems[0].page());
 }
 
+// B52: a map that holds another one twice is small, and what is made of it doubles with each turn.
+#[test]
+fn values_that_double_by_being_shared_are_refused_wherever_they_are_looked_through() {
+    let doubled =
+        "{% set ns = namespace(m=1) %}{% for i in range(60) %}{% set ns.m = DOUBLED %}{% endfor %}a: 1\n";
+    for shape in ["[ns.m, ns.m]", "{'a': ns.m, 'b': ns.m}", "[{'a': [ns.m]}, ns.m]", "dict(a=ns.m, b=ns.m)"] {
+        names("output", &page(&doubled.replace("DOUBLED", shape)));
+    }
+    // What is handed on by calls is kept by nobody.
+    let handed = "{% macro m(x, depth) %}{% if depth %}{{ m([x, x], depth - 1) }}{% else %}USE{% endif %}{% endmacro %}{{ m(1, 30) }}\n";
+    for used in [
+        "a: {{ x }}",
+        "a: {{ x | to_json }}",
+        "a: {{ x | to_yaml | length }}",
+        "a: {{ x == [1] }}",
+        "{% for y in x %}a{% endfor %}",
+        "a: {{ [x] | sort }}",
+        "a: {{ [x, x] | unique }}",
+    ] {
+        names("output", &page(&handed.replace("USE", used)));
+    }
+}
+
+// B52
+#[test]
+fn long_text_that_is_put_in_many_times_is_refused_before_it_is_made() {
+    names("steps", &page("a: {{ range(100000) | join(parent.big) | length }}\n"));
+    names("steps", &page("a: {{ ('%(a)s' * 1000) | format(a=parent.big) | length }}\n"));
+    names("steps", &page("a: {{ ('%s' * 1000) | format(*([parent.big] * 1000)) | length }}\n"));
+    assert!(
+        page("a: {{ '%s' | format([parent.big] * 1000) }}\n")
+            .contains("a list cannot be written inside text")
+    );
+    names("output", &page("a: {{ ([parent.big] * 1000) | to_json | length }}\n"));
+    names("output", &page("a: {{ ([parent.big] * 1000) | to_yaml | length }}\n"));
+    names("output", &page("a: {{ ([parent] * 1000) | to_json | length }}\n"));
+}
+
 #[test]
 fn a_namespace_cannot_hold_itself() {
     let page = page("{% set ns = namespace(x=1) %}{% set ns.x = [ns] %}a: 1\n");
