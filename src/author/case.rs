@@ -32,6 +32,8 @@ struct Files {
     error: bool,
     /// A file that belongs to no call: its name is misspelt.
     stray: bool,
+    /// No file of a case at all.
+    empty: bool,
 }
 
 /// How a case went.
@@ -51,6 +53,9 @@ pub(crate) enum Accept {
     /// Take what it got as what it expects from now on.
     Yes,
 }
+
+/// How to come to an answer's form without writing it.
+const BY_ITSELF: &str = "`--accept` writes what the case gets now: read it";
 
 /// What a request got.
 enum Got {
@@ -72,7 +77,20 @@ pub(crate) fn find(root: &Path) -> io::Result<Vec<Case>> {
             cases.push(Case { name, hook: hook.clone(), call, folder: all.clone(), files });
         }
         for (case, folder) in folders_in(&all)? {
-            for (call, files) in calls_in(&folder)? {
+            let calls = calls_in(&folder)?;
+            if calls.is_empty() {
+                // What nothing is asked of would pass for tested.
+                let name = format!("{hook}/{case}");
+                let files = Files { empty: true, ..Files::default() };
+                cases.push(Case {
+                    name,
+                    hook: hook.clone(),
+                    call: case.clone(),
+                    folder: folder.clone(),
+                    files,
+                });
+            }
+            for (call, files) in calls {
                 let name = format!("{hook}/{case}/{call}");
                 cases.push(Case { name, hook: hook.clone(), call, folder: folder.clone(), files });
             }
@@ -98,6 +116,10 @@ impl Case {
         (request && !stray).then_some(Question { hook: &self.hook, call: &self.call, file, refused: error })
     }
 
+    pub(crate) fn hook(&self) -> &str {
+        &self.hook
+    }
+
     /// Whether a pattern means this case: a part of its name, or with `*` the whole.
     pub(crate) fn is_meant(&self, pattern: &str) -> bool {
         if pattern.contains('*') { matches(pattern, &self.name) } else { self.name.contains(pattern) }
@@ -105,6 +127,12 @@ impl Case {
 
     /// Renders the request and compares.
     pub(crate) fn run(&self, shelf: &Shelf, accept: Accept) -> io::Result<Verdict> {
+        if self.files.empty {
+            return Ok(Verdict::Failed(vec![
+                format!("`{}` holds no request", self.folder.display()),
+                "expected: `<call>.request.yaml`, such as `sync.request.yaml`".into(),
+            ]));
+        }
         if self.files.stray {
             let expected = match self.folder.ends_with("cases") {
                 true => "expected: a folder for each case, `cases/<case>/`",
@@ -161,6 +189,8 @@ impl Case {
             },
             (Got::Page(got), Files { error: true, .. }) => {
                 let expected = fs::read_to_string(self.path("error.txt"))?;
+                // An editor's or git's line ends are no difference.
+                let expected = expected.replace("\r\n", "\n");
                 masked::texts(request, differing_pages(expected.trim_end(), got))
             }
             (Got::Response(_), Files { error: true, .. }) => vec!["expected an error, got an answer".into()],
@@ -180,9 +210,14 @@ impl Case {
 
     fn expected(&self) -> io::Result<Result<Value, Problem>> {
         let path = self.path("response.yaml");
-        let text = fs::read_to_string(&path)?;
-        Ok(yaml::read(&path.display().to_string(), &text)
-            .map(|mut documents| if documents.len() == 1 { documents.remove(0).value } else { Value::Null }))
+        let (file, text) = (path.display().to_string(), fs::read_to_string(&path)?);
+        Ok(yaml::read(&file, &text).and_then(|mut documents| match documents.len() {
+            1 => Ok(documents.remove(0).value),
+            0 => Err(Problem::new(format!("`{file}` is empty")).expected("the whole answer").hint(BY_ITSELF)),
+            many => Err(Problem::new(format!("`{file}` holds {many} documents"))
+                .expected("one, with the children in a list: `children: […]`")
+                .hint(BY_ITSELF)),
+        }))
     }
 
     /// Writes what was got as what is expected, and returns where.
@@ -215,7 +250,7 @@ pub(in crate::author) fn of_file(path: &Path) -> impl Fn(io::Error) -> io::Error
 }
 
 /// The folders in a folder, by name, but for hidden ones and those that begin with `_`.
-pub(in crate::author) fn folders_in(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+pub(crate) fn folders_in(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut folders = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

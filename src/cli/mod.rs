@@ -4,6 +4,7 @@
 //! not be asked.
 
 mod admin;
+mod advice;
 mod check;
 mod diff;
 mod explain;
@@ -120,7 +121,9 @@ enum Ended {
 /// Reads the command line and does what it says.
 pub(crate) fn run() -> ExitCode {
     panic::mind();
-    let line = Line::parse_from(spelling::ours(std::env::args_os(), &Line::command()));
+    let typed = spelling::ours(std::env::args_os(), &Line::command());
+    let words: Vec<String> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let line = Line::try_parse_from(typed).unwrap_or_else(|error| advice::end(&error, &words));
     let traces = if line.verb.keeps_running() { Traces::begin() } else { Traces::default() };
     line.log.start(line.verb.log_wish(), &traces);
     traces.tell();

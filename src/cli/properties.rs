@@ -4,15 +4,19 @@ use anyhow::{Result, anyhow, bail};
 
 use crate::author::properties::{self, Found, Trial, Tried};
 use crate::cli::paint::{self, Colour};
-use crate::cli::{Ended, out, test};
+use crate::cli::{Ended, out, test, value};
 use crate::hook::local::{Shelf, to_yaml};
 
 pub(super) fn run(flags: &test::Flags) -> Result<Ended> {
     let shelf = Shelf::open(&flags.hooks);
-    let trial =
-        Trial { hooks: &flags.hooks, definitions: &flags.controllers, runs: flags.runs, seed: flags.seed };
+    let (definitions, named) =
+        (value::definitions(flags.controllers.clone())?, value::hooks(&flags.hooks, &flags.named)?);
+    let definitions = definitions.as_deref();
+    let trial = Trial { hooks: &flags.hooks, definitions, runs: flags.runs, seed: flags.seed };
     let is_meant = |hook: &str| {
-        flags.only.is_empty() || flags.only.iter().any(|only| hook.contains(only.trim_end_matches('/')))
+        (named.is_empty() || named.iter().any(|name| name == hook))
+            && (flags.only.is_empty()
+                || flags.only.iter().any(|only| hook.contains(only.trim_end_matches('/'))))
     };
     let tried = properties::run(&trial, &shelf, is_meant).map_err(|problem| anyhow!("{}", problem.page()))?;
     if tried.is_empty() {

@@ -73,10 +73,12 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
         show(&problem);
         return Ok(Ended::AtFault);
     }
+    let hook = value::hooks(&flags.hooks, std::slice::from_ref(&flags.hook))
+        .map_or(flags.hook.clone(), |mut hooks| hooks.remove(0));
     let shelf = Shelf::open(&flags.hooks);
     let present = given_now();
     let given = Given { now: flags.now.unwrap_or(present.now), ..present };
-    match shelf.answer(&flags.hook, &flags.call, &body, given) {
+    match shelf.answer(&hook, &flags.call, &body, given) {
         Ok(response) => {
             out::print(&match (flags.explain, flags.output) {
                 (true, Some(Form::Json)) => format!("{:#}\n", explain::as_json(&response.explain())),

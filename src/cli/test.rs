@@ -18,6 +18,9 @@ use crate::template::Watching;
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Flags {
+    /// Only these hooks: names of folders below --hooks
+    #[arg(value_name = "HOOK")]
+    pub(super) named: Vec<String>,
     /// The hooks folder
     #[arg(long, value_name = "DIR", default_value = "hooks", env = "SYNCWRIGHT_HOOKS")]
     pub(super) hooks: PathBuf,
@@ -39,9 +42,9 @@ pub(super) struct Flags {
     /// With --properties: another seed makes other parents
     #[arg(long, value_name = "N", default_value = "1", value_parser = value::whole::<u64>(0..=u64::MAX, 1), requires = "properties")]
     pub(super) seed: u64,
-    /// With --properties: the definitions, which say what kinds of children a hook may answer
-    #[arg(long, value_name = "FILE", default_value = "controllers.yaml", env = "SYNCWRIGHT_CONTROLLERS")]
-    pub(super) controllers: PathBuf,
+    /// With --properties: the definitions, which say what kinds of children a hook may answer; `controllers.yaml` where it exists
+    #[arg(long, value_name = "FILE", env = "SYNCWRIGHT_CONTROLLERS")]
+    pub(super) controllers: Option<PathBuf>,
     /// Also write the results as JUnit's XML; `-` is stdout, in place of the text
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -58,11 +61,11 @@ A case is a folder hooks/<hook>/cases/<case>/ with, for each call that it is abo
 Without `now` it is 2026-01-01T00:00:00Z; `entropy` is any text and seeds random_string.
 
 Examples:
-  syncwright test --only mysql/
+  syncwright test mysql
   syncwright test --only '*/sync' --accept
   syncwright test --junit report.xml
-  syncwright test --only mysql/ --coverage
-  syncwright test --properties --only mysql
+  syncwright test mysql --coverage
+  syncwright test mysql --properties
 
 With --properties each parent must be answered, or refused with the template's own fail(…); the same way twice; with children
 that a cluster takes; and again once those are observed. The smallest parent that shows a fault is printed.
@@ -100,6 +103,10 @@ fn meant(flags: &Flags) -> Result<Vec<Case>> {
     let folder = flags.hooks.display();
     let mut cases =
         case::find(&flags.hooks).with_context(|| format!("hooks folder `{folder}` cannot be read"))?;
+    let named = value::hooks(&flags.hooks, &flags.named)?;
+    if !named.is_empty() {
+        cases.retain(|case| named.contains(&case.hook().to_string()));
+    }
     let all = cases.len();
     if flags.only.is_empty() {
         return Ok(cases);

@@ -1,13 +1,17 @@
 //! Values as they are typed behind flags. What cannot be read is told with an example of what can.
 
 use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::bail;
 use jiff::Timestamp;
 
+use crate::author::case;
 use crate::object::name::Key;
 use crate::object::selector::Selector;
 use crate::object::validity::dns_subdomain;
+use crate::problem::nearest;
 use crate::schedule::duration::parse_duration;
 
 /// `20s`, `1h30m`; never below zero.
@@ -89,6 +93,49 @@ pub(super) fn key(text: &str) -> Result<Key, String> {
 pub(super) fn selector(text: &str) -> Result<Selector, String> {
     Selector::from_text(text)
         .map_err(|why| format!("{why}; expected a selector such as `team=web,tier notin (test,demo)`"))
+}
+
+/// Read where nobody says another file.
+pub(super) const USUAL_CONTROLLERS: &str = "controllers.yaml";
+
+/// The file of definitions: the one that was named, or the usual one where it is there.
+pub(super) fn definitions(named: Option<PathBuf>) -> anyhow::Result<Option<PathBuf>> {
+    let usual = PathBuf::from(USUAL_CONTROLLERS);
+    // A link that leads nowhere is meant to be there.
+    let Some(file) = named.or(usual.symlink_metadata().is_ok().then_some(usual)) else { return Ok(None) };
+    match file.metadata() {
+        Ok(metadata) if metadata.is_file() => Ok(Some(file)),
+        Ok(_) => bail!("`{}` is no file; expected: a file with definitions", file.display()),
+        Err(error) => bail!("`{}` cannot be read: {error}", file.display()),
+    }
+}
+
+/// Hooks by the names of their folders below `root`; people also type the way to the folder.
+pub(super) fn hooks(root: &Path, typed: &[String]) -> anyhow::Result<Vec<String>> {
+    let known: Vec<String> =
+        case::folders_in(root).unwrap_or_default().into_iter().map(|(name, _)| name).collect();
+    let name = |typed: &String| {
+        let way = Path::new(typed);
+        let name = way.strip_prefix(root).unwrap_or(way).to_string_lossy().trim_matches('/').to_string();
+        if known.contains(&name) {
+            return Ok(name);
+        }
+        let near = nearest(&name, known.iter().map(String::as_str));
+        match near {
+            Some(near) => {
+                bail!("there is no hook `{typed}` below `{}`; hint: did you mean `{near}`?", root.display())
+            }
+            None if known.is_empty() => {
+                bail!("there is no hook below `{}`; hint: name the folder with --hooks", root.display())
+            }
+            None => bail!(
+                "there is no hook `{typed}` below `{}`; expected: `{}`",
+                root.display(),
+                known.join("`, `")
+            ),
+        }
+    };
+    typed.iter().map(name).collect()
 }
 
 #[cfg(test)]

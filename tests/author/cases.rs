@@ -225,3 +225,89 @@ hooks/a/sync.yaml: 2 of 4 branches
     assert_eq!((&report["coverage"]["taken"], &report["coverage"]["branches"]), (&2.into(), &4.into()));
     assert_eq!(report["coverage"]["files"][0]["untaken"][1]["line"], 6);
 }
+
+#[test]
+fn line_ends_of_an_expected_page_are_no_difference() {
+    let folder = folder(&[
+        ("hooks/a/sync.yaml", "{{ fail('no') }}\n"),
+        ("hooks/a/cases/fails/sync.request.yaml", PARENT),
+    ]);
+    assert_eq!(syncwright(folder.path(), &["test", "--accept"]).code, 0);
+    let file = folder.path().join("hooks/a/cases/fails/sync.error.txt");
+    let page = fs::read_to_string(&file).unwrap();
+    fs::write(&file, page.replace('\n', "\r\n")).unwrap();
+    says(&syncwright(folder.path(), &["test"]), 0, "1 passed\n", "");
+}
+
+#[test]
+fn an_expected_answer_is_one_document() {
+    let documents = "status: {phase: Running}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
+    let folder = folder(&[
+        ("hooks/a/sync.yaml", SYNC),
+        ("hooks/a/cases/many/sync.request.yaml", PARENT),
+        ("hooks/a/cases/many/sync.response.yaml", documents),
+        ("hooks/a/cases/none/sync.request.yaml", PARENT),
+        ("hooks/a/cases/none/sync.response.yaml", ""),
+    ]);
+    let printed = "\
+FAILED a/many/sync
+  `hooks/a/cases/many/sync.response.yaml` holds 2 documents
+  expected: one, with the children in a list: `children: […]`
+  hint: `--accept` writes what the case gets now: read it
+FAILED a/none/sync
+  `hooks/a/cases/none/sync.response.yaml` is empty
+  expected: the whole answer
+  hint: `--accept` writes what the case gets now: read it
+2 failed
+";
+    says(&syncwright(folder.path(), &["test"]), 1, printed, "");
+    assert_eq!(syncwright(folder.path(), &["test", "--accept"]).code, 0);
+    says(&syncwright(folder.path(), &["test"]), 0, "2 passed\n", "");
+}
+
+#[test]
+fn a_case_without_a_request_is_no_case_that_passes() {
+    let folder = folder(&[
+        ("hooks/a/sync.yaml", SYNC),
+        ("hooks/a/cases/empty/README.md", "Later.\n"),
+        ("hooks/a/cases/runs/sync.request.yaml", PARENT),
+        ("hooks/a/cases/runs/sync.response.yaml", ANSWER),
+    ]);
+    let printed = "\
+FAILED a/empty
+  `hooks/a/cases/empty` holds no request
+  expected: `<call>.request.yaml`, such as `sync.request.yaml`
+1 passed, 1 failed
+";
+    says(&syncwright(folder.path(), &["test"]), 1, printed, "");
+}
+
+#[test]
+fn children_beside_a_parent_that_stands_alone_are_not_passed_over() {
+    let request = format!("{PARENT}children: [{{apiVersion: v1, kind: ConfigMap, metadata: {{name: x}}}}]\n");
+    let folder = folder(&[
+        ("hooks/a/sync.yaml", SYNC),
+        ("hooks/a/cases/runs/sync.request.yaml", &request),
+        ("hooks/a/cases/runs/sync.response.yaml", ANSWER),
+    ]);
+    let said = syncwright(folder.path(), &["test"]);
+    let expected = "`children` stands beside the parent's own fields, where it is one of them\n  \
+                    hint: put the parent below `parent:`, and `children:` beside that\n";
+    assert!(said.code == 1 && said.out.contains(expected), "{}", said.out);
+}
+
+#[test]
+fn hooks_are_chosen_by_name_or_folder() {
+    let folder = folder(&[
+        ("hooks/a/sync.yaml", SYNC),
+        ("hooks/a/cases/runs/sync.request.yaml", PARENT),
+        ("hooks/a/cases/runs/sync.response.yaml", ANSWER),
+        ("hooks/ab/sync.yaml", SYNC),
+        ("hooks/ab/cases/runs/sync.request.yaml", PARENT),
+    ]);
+    for hook in ["a", "hooks/a", "hooks/a/"] {
+        says(&syncwright(folder.path(), &["test", hook]), 0, "1 passed\n", "");
+    }
+    let err = "error: there is no hook `abc` below `hooks`; hint: did you mean `ab`?\n";
+    says(&syncwright(folder.path(), &["test", "abc"]), 2, "", err);
+}

@@ -160,3 +160,38 @@ fn a_case_without_its_folder() {
     let out = "FAILED site/sync.request.yaml\n  `sync.request.yaml` is no file of a case\n  expected: a folder for each case, `cases/<case>/`\n1 failed\n";
     says(&syncwright(project.path(), &["test"]), 1, out, "");
 }
+
+/// What other programs' users type first is told what it is here.
+#[test]
+fn command_lines_of_other_programs() {
+    let project = folder(&[("hooks/a/sync.yaml", SYNC), ("hooks/a/example.yaml", PARENT)]);
+    for (typed, hint) in [
+        ("help test", "`syncwright test --help`"),
+        ("version", "`syncwright --version`"),
+        ("lint", "`syncwright check`"),
+        ("init", "`syncwright new NAME`"),
+        ("delete", "`syncwright uninstall`"),
+        ("run controllers.yaml", "definitions are named with `--controllers controllers.yaml`"),
+        ("serve hooks", "the hooks folder is named with `--hooks hooks`"),
+        ("rbac a", "`rbac` is about all definitions or hooks, and takes no names"),
+        ("diff sites shop", "one parent is `RESOURCE/NAME`, such as `sites/shop`"),
+        ("run --leader-elect true", "write `--leader-elect=true`"),
+        ("check --only a", "a hook is named as it is: `syncwright check HOOK`"),
+        ("render hooks/a/example.yaml", "`syncwright render a sync hooks/a/example.yaml`"),
+    ] {
+        let said = syncwright(project.path(), &typed.split(' ').collect::<Vec<_>>());
+        assert_eq!(said.code, 2, "{typed}");
+        assert!(said.err.ends_with(&format!("\n\nhint: {hint}\n")), "{typed}: {}", said.err);
+    }
+}
+
+#[test]
+fn definitions_that_are_named_and_not_there() {
+    let project = folder(&[("hooks/a/sync.yaml", SYNC), ("controllers.yaml/file", "")]);
+    for arguments in [&["check"][..], &["test", "--properties"]] {
+        let err = "error: `controllers.yaml` is no file; expected: a file with definitions\n";
+        says(&syncwright(project.path(), arguments), 2, "", err);
+        let err = "error: `nope` cannot be read: No such file or directory (os error 2)\n";
+        says(&syncwright(project.path(), &[arguments, &["--controllers", "nope"]].concat()), 2, "", err);
+    }
+}

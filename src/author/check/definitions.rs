@@ -232,7 +232,9 @@ impl Check {
         let mut own = hooks(definition).filter(|(field, _)| *field != "customize");
         // What a remote hook answers, or one that is at fault, is not known.
         let rendered = own.all(|(_, hook)| {
-            built_in(hook).is_some_and(|(hook, call)| self.answered.contains(&(hook.into(), call.into())))
+            built_in(hook).is_some_and(|(hook, call)| {
+                self.answered.contains(&(hook.into(), call.into())) && !self.faulty.contains(hook)
+            })
         });
         let Some(kind) = self.catalog.resource(&name.api_version, &name.resource) else { return };
         let kind = kind.gvk.to_string();

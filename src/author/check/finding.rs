@@ -84,7 +84,12 @@ const ABOUT: [About; 32] = [
     ),
     (Rule::UnusedTemplate, "unused-template", Level::Warning, "No definition calls a template"),
     (Rule::NeverRendered, "never-rendered", Level::Warning, "No case and no example renders a template"),
-    (Rule::OddCase, "odd-case", Level::Warning, "A case has objects that no cluster would hold"),
+    (
+        Rule::OddCase,
+        "odd-case",
+        Level::Warning,
+        "A case or an example is about objects that no cluster would send",
+    ),
     (Rule::UndeclaredKind, "undeclared-kind", Level::Error, "A child is of a kind that is not declared"),
     (Rule::UnusedKind, "unused-kind", Level::Warning, "A declared kind is never rendered"),
     (Rule::UnknownKind, "unknown-kind", Level::Error, "The cluster has no such kind"),

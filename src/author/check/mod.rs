@@ -5,6 +5,7 @@
 
 mod change;
 mod children;
+mod coverage;
 pub(in crate::author) mod crds;
 mod definitions;
 mod examples;
@@ -22,6 +23,7 @@ mod selected;
 mod services;
 mod sources;
 mod status;
+mod strangers;
 mod traps;
 
 use std::collections::BTreeSet;
@@ -54,6 +56,22 @@ pub(crate) struct Project<'a> {
     pub openapi: Option<&'a Path>,
     /// Rules whose findings are not told.
     pub allowed: &'a [Rule],
+    /// The hooks whose findings are told; empty for all.
+    pub only: &'a [String],
+}
+
+impl Project<'_> {
+    /// Whether a file's findings are asked for: those of another hook are not.
+    fn asks_for(&self, file: &str) -> bool {
+        let Ok(way) = Path::new(file).strip_prefix(self.hooks) else { return true };
+        let folder = way.iter().next().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let shared = folder.starts_with('_') || way.components().count() == 1;
+        shared || self.asks_for_hook(&folder)
+    }
+
+    fn asks_for_hook(&self, hook: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == hook)
+    }
 }
 
 /// What came of it.
@@ -82,6 +100,8 @@ struct Check {
     asked: BTreeSet<(String, String)>,
     /// Those that were never at fault.
     answered: BTreeSet<(String, String)>,
+    /// Hooks that do not compile, or whose example cannot be used.
+    faulty: BTreeSet<String>,
 }
 
 /// Checks a project; `Err` where it cannot be read.
@@ -107,6 +127,7 @@ pub(crate) fn check(project: &Project) -> Result<Report, Problem> {
         rendered: BTreeSet::new(),
         asked: BTreeSet::new(),
         answered: BTreeSet::new(),
+        faulty: BTreeSet::new(),
     };
     let requests = check.requests(project.hooks).map_err(unreadable(project.hooks))?;
     check.run(&requests);
@@ -123,16 +144,17 @@ pub(crate) fn check(project: &Project) -> Result<Report, Problem> {
     let told = |(finding, veil): (Finding, Option<Arc<Veil>>)| {
         let problem = sources.complete(finding.problem);
         let allowed = project.allowed.contains(&finding.rule) || sources.allow(finding.rule, &problem);
+        let asked = problem.place.as_ref().is_none_or(|place| project.asks_for(&place.file));
         let problem = match veil {
             Some(veil) => problem.reworded(|text| veil.text(text).into_owned()),
             None => problem,
         };
-        (!allowed).then_some(Finding { problem, ..finding })
+        (asked && !allowed).then_some(Finding { problem, ..finding })
     };
     Ok(Report {
         findings: check.findings.sorted().into_iter().filter_map(told).collect(),
-        hooks: state.hooks.len(),
-        renders: requests.len(),
+        hooks: state.hooks.iter().filter(|state| project.asks_for_hook(&state.hook)).count(),
+        renders: requests.iter().filter(|request| project.asks_for_hook(&request.hook)).count(),
         version: check.catalog.version.clone(),
         unchecked: check.unchecked,
     })
@@ -156,9 +178,11 @@ impl Check {
     fn run(&mut self, requests: &[Request]) {
         self.compile();
         self.examples();
+        self.strange_examples();
         let calls = |request: &Request| (request.hook.clone(), request.call.clone());
         self.answered = requests.iter().map(calls).collect();
         for request in requests {
+            self.strangers(request);
             if let Some(answer) = self.answer(request) {
                 self.findings.veil = veil(request, &answer);
                 self.likeness(request);
@@ -177,6 +201,8 @@ impl Check {
     /// Why hooks do not compile. A broken file that several hooks include is told once.
     fn compile(&mut self) {
         let State { hooks, unreadable } = self.shelf.state();
+        let broken = hooks.iter().filter(|hook| hook.rejected.is_some());
+        self.faulty.extend(broken.map(|hook| hook.hook.clone()));
         let rejected = hooks.into_iter().filter_map(|hook| hook.rejected);
         for problem in rejected.flat_map(|rejected| rejected.problems).chain(unreadable) {
             self.findings.add(Rule::Syntax, problem);
@@ -219,27 +245,6 @@ impl Check {
                 };
                 self.findings.add_seen(Rule::Render, problem, &request.file);
                 None
-            }
-        }
-    }
-
-    /// Calls that nothing asked: what they make is not checked.
-    fn coverage(&mut self) {
-        for hook in self.shelf.state().hooks {
-            for call in hook.calls {
-                let call = call.call.name();
-                if self.asked.contains(&(hook.hook.clone(), call.into())) {
-                    continue;
-                }
-                let (label, hook) = (self.shelf.label(), &hook.hook);
-                let problem = Problem::new(format!(
-                    "nothing renders `{hook}/{call}`, so that it is not checked"
-                ))
-                .at(self.template(hook, call))
-                .hint(format!(
-                    "write a case, `{label}/{hook}/cases/<case>/{call}.request.yaml`, or an `example.yaml`"
-                ));
-                self.findings.add(Rule::NeverRendered, problem);
             }
         }
     }

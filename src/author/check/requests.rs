@@ -169,16 +169,25 @@ impl Check {
     }
 
     /// Whether an example is one of the hook's parents, and not an object that it needs beside them.
-    fn is_parent(&self, hook: &str, object: &Value) -> bool {
-        let gvk = gvk(object);
-        let known = self.crds.of_hook(hook);
+    pub(super) fn is_parent(&self, hook: &str, object: &Value) -> bool {
+        let parents = self.parents(hook);
+        if parents.is_empty() { object.is_object() } else { parents.contains(&gvk(object)) }
+    }
+
+    /// The kinds of a hook's parents, as far as they are known.
+    pub(super) fn parents(&self, hook: &str) -> Vec<Gvk> {
         let called = self.callers(hook);
         let named = called.iter().filter_map(|definition| {
             let parent = &definition.spec.parent.resource;
-            Some(&self.catalog.resource(&parent.api_version, &parent.resource)?.gvk)
+            Some(self.catalog.resource(&parent.api_version, &parent.resource)?.gvk.clone())
         });
-        let mut parents = named.chain(known).peekable();
-        if parents.peek().is_none() { object.is_object() } else { parents.any(|parent| *parent == gvk) }
+        let mut parents: Vec<Gvk> = Vec::new();
+        for parent in named.chain(self.crds.of_hook(hook).cloned()) {
+            if !parents.contains(&parent) {
+                parents.push(parent);
+            }
+        }
+        parents
     }
 
     fn role_of(&self, hook: &str) -> Role {

@@ -29,7 +29,7 @@ use crate::template::yaml;
 pub(crate) struct Trial<'a> {
     pub hooks: &'a Path,
     /// The file of definitions, for the kinds of children; where it is missing, any kind is taken.
-    pub definitions: &'a Path,
+    pub definitions: Option<&'a Path>,
     /// Parents of each hook.
     pub runs: u64,
     pub seed: u64,
@@ -82,8 +82,10 @@ pub(crate) fn run(
     Ok(tried)
 }
 
-fn definitions(file: &Path) -> Result<Option<Vec<Definition>>, Problem> {
-    let Ok(text) = fs::read_to_string(file) else { return Ok(None) };
+fn definitions(file: Option<&Path>) -> Result<Option<Vec<Definition>>, Problem> {
+    let Some(file) = file else { return Ok(None) };
+    let text = fs::read_to_string(file)
+        .map_err(|error| Problem::new(format!("`{}` cannot be read: {error}", file.display())))?;
     let first = |problems: Vec<Problem>| problems.into_iter().next().expect("a refusal has a problem");
     config::load(&file.display().to_string(), &text).map(Some).map_err(first)
 }

@@ -3,7 +3,7 @@
 mod forms;
 mod sarif;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -11,12 +11,16 @@ use clap::{Args, ValueEnum};
 use crate::author::check::finding::{Level, Rule};
 use crate::author::check::{Project, Report, check};
 use crate::cli::paint::{Colour, on_stdout};
+use crate::cli::value::{self, USUAL_CONTROLLERS};
 use crate::cli::{Ended, out};
 
 /// Find what is wrong with hooks and definitions without a cluster: all at once, with the lines to mend
 #[derive(Args)]
 #[command(after_help = AFTER_HELP, after_long_help = after_long_help())]
 pub(super) struct Flags {
+    /// Only what is found in these hooks and in the definitions: names of folders below --hooks
+    #[arg(value_name = "HOOK")]
+    named: Vec<String>,
     /// The hooks folder
     #[arg(long, value_name = "DIR", default_value = "hooks", env = "SYNCWRIGHT_HOOKS")]
     hooks: PathBuf,
@@ -41,6 +45,7 @@ A comment `# check: allow RULE` on the line or the one above allows a finding th
 
 Examples:
   syncwright check
+  syncwright check mysql
   syncwright check --format sarif > check.sarif
   kubectl get --raw /openapi/v2 > openapi.json && syncwright check --openapi openapi.json
 
@@ -74,24 +79,21 @@ fn rule(name: &str) -> Result<Rule, String> {
     })
 }
 
-/// Read where nobody says another file.
-const USUAL_CONTROLLERS: &str = "controllers.yaml";
-
 pub(super) fn run(flags: Flags) -> Result<Ended> {
-    let usual = Some(PathBuf::from(USUAL_CONTROLLERS)).filter(|file| file.is_file());
-    let definitions = flags.controllers.or(usual);
+    let definitions = value::definitions(flags.controllers)?;
     let project = Project {
         hooks: &flags.hooks,
         definitions: definitions.as_deref(),
         openapi: flags.openapi.as_deref(),
         allowed: &flags.allow,
+        only: &value::hooks(&flags.hooks, &flags.named)?,
     };
     let report = match check(&project) {
         Ok(report) => report,
         Err(problem) => bail!("{problem}"),
     };
     out::print(&match flags.format {
-        Format::Text => as_text(&report),
+        Format::Text => as_text(&report, definitions.as_deref()),
         Format::Json => format!("{:#}\n", forms::json(&report)),
         Format::Sarif => format!("{:#}\n", sarif::sarif(&report)),
         Format::Github => forms::github(&report),
@@ -99,7 +101,7 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
     Ok(if report.findings.is_empty() { Ended::Well } else { Ended::AtFault })
 }
 
-fn as_text(report: &Report) -> String {
+fn as_text(report: &Report, definitions: Option<&Path>) -> String {
     let mut text = String::new();
     for finding in &report.findings {
         let page = finding.problem.page();
@@ -119,7 +121,13 @@ fn as_text(report: &Report) -> String {
         });
         text += &format!("{level}: {}{}\n\n", finding.rule.name(), seen.unwrap_or_default());
     }
-    text + &summary(report) + "\n"
+    text += &format!("{}\n", summary(report));
+    if definitions.is_none() {
+        text += &format!(
+            "no definitions were read, as there is no `{USUAL_CONTROLLERS}` here; --controllers names them\n"
+        );
+    }
+    text
 }
 
 fn summary(report: &Report) -> String {

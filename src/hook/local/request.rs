@@ -140,6 +140,12 @@ fn whole(fields: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
         return Ok(fields);
     }
     if fields.contains_key("apiVersion") && fields.contains_key("kind") {
+        if let Some(name) = beside(&fields) {
+            return Err(Problem::new(format!(
+                "`{name}` stands beside the parent's own fields, where it is one of them"
+            ))
+            .hint(format!("put the parent below `parent:`, and `{name}:` beside that")));
+        }
         return Ok(Map::from_iter([("parent".to_string(), Value::Object(fields))]));
     }
     let found: Vec<String> = fields.keys().take(8).map(|key| format!("`{key}`")).collect();
@@ -147,6 +153,19 @@ fn whole(fields: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
     Err(Problem::new("the body is neither a parent nor a request")
         .found(if found.is_empty() { "an empty map".into() } else { found.join(", ") })
         .expected(expected))
+}
+
+/// A field of a request beside the fields of a parent that stands alone: it holds objects, which no field of a parent's own
+/// by that name does.
+fn beside(parent: &Map<String, Value>) -> Option<&'static str> {
+    let is_object = |value: &Value| value.get("kind").is_some() && value.get("metadata").is_some();
+    ["children", "attachments", "related"].into_iter().find(|name| match parent.get(*name) {
+        Some(Value::Array(objects)) => objects.iter().any(is_object),
+        Some(Value::Object(groups)) => {
+            groups.values().filter_map(Value::as_object).flat_map(Map::values).any(is_object)
+        }
+        _ => false,
+    })
 }
 
 /// Refuses a misspelt field. Others pass: a newer controller may send more than we know.
