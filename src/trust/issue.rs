@@ -106,6 +106,15 @@ impl Kept {
         self.judge(terms, now).unwrap_or_else(|(part, why)| State::Due { part, why })
     }
 
+    /// Whether the server's certificate is good as it is, and the next one will be signed by another authority.
+    pub(super) fn changes_hands(&self, now: Seconds) -> bool {
+        let Some(server) = Read::first(&self.certificate) else { return false };
+        let signers =
+            Read::all(&self.bundle).into_iter().map(|authority| is_signed_by(&server, &authority, now));
+        let signers: Vec<bool> = signers.collect();
+        signers.first() == Some(&false) && signers.contains(&true)
+    }
+
     fn judge(&self, terms: &Terms, now: Seconds) -> Result<State, (Part, String)> {
         let all = |why: &str| (Part::All, why.to_string());
         let server = Read::first(&self.certificate).ok_or_else(|| all("`tls.crt` holds no certificate"))?;
@@ -293,6 +302,16 @@ mod tests {
         assert_eq!(parts.iter().filter(|part| **part == Part::Authority).count(), 6);
         assert!(!parts.contains(&Part::All), "{parts:?}");
         assert!(Read::all(&kept.bundle).len() <= 3, "what has ended is forgotten");
+    }
+
+    #[test]
+    fn an_authority_that_has_not_signed_yet_changes_hands() {
+        let kept = new();
+        let both = kept.renewed(Part::Authority, &terms(), NOW + 600 * DAY).expect("it is made");
+        assert!(!kept.changes_hands(NOW) && both.changes_hands(NOW + DAY));
+        let signed = both.renewed(Part::Server, &terms(), NOW + 601 * DAY).expect("it is made");
+        assert!(!signed.changes_hands(NOW + 601 * DAY), "it has signed");
+        assert!(!both.changes_hands(NOW + 100 * DAY), "the one that there was has ended");
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod read;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -36,6 +36,8 @@ use crate::object::selector::{Labels, Selector};
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "syncwright");
 /// What failed is tried again after this time, if nothing changes before.
 const AGAIN: Duration = Duration::from_secs(5);
+/// API servers see a change of what they are told within this time.
+const HEARD: Duration = Duration::from_secs(5);
 /// The certificate is looked at this often, whatever the clock did meanwhile.
 const LOOK: Duration = Duration::from_secs(3600);
 
@@ -55,7 +57,8 @@ pub(crate) async fn keep(cluster: Arc<Cluster>, secret: Key, asking: Selector, t
     let targets = Targets::watch(&cluster, &asking, &changed);
     let origin = Origin { controller: 0, parent: secret.clone() };
     let writer = Writer { cluster: &cluster, origin: &origin, trial: None };
-    let mut keeper = Keeper { writer, secret, terms, hold, targets, tell, shown: None, told: None };
+    let mut keeper =
+        Keeper { writer, secret, terms, hold, targets, tell, shown: None, heard: None, told: None };
     let mut leads = cluster.gate.leads();
     let mut states = keeper.hold.kind.states();
     loop {
@@ -84,6 +87,8 @@ struct Keeper<'a> {
     targets: Targets,
     tell: Tell,
     shown: Option<Kept>,
+    /// The bundle that the API server was told of last, and when this process was sure of that.
+    heard: Option<(String, Instant)>,
     /// The trouble that was told last.
     told: Option<String>,
 }
@@ -119,17 +124,45 @@ impl Keeper<'_> {
                         Ok(AGAIN)
                     };
                 }
+                if let (Part::Server, Some(kept)) = (part, &kept)
+                    && kept.changes_hands(now)
+                    && let Some(pause) = self.hold_back(&kept.bundle).await?
+                {
+                    return Ok(pause);
+                }
                 self.make(&resource, seen.as_deref(), kept, (part, &why), now).await
             }
             State::Good { until } => {
                 if let Some(kept) = &kept
                     && self.writer.cluster.gate.is_open()
                 {
-                    self.targets.inject(&self.writer, &kept.bundle).await?;
+                    self.inform(&kept.bundle).await?;
                 }
                 self.told = None;
                 Ok(Duration::from_secs(u64::try_from(until - now).unwrap_or_default())
                     .clamp(Duration::from_millis(200), LOOK))
+            }
+        }
+    }
+
+    /// How long an authority that has not signed anything is to wait with it. Whoever made it may have ended before the API
+    /// server was told of it, or may not be let tell it.
+    async fn hold_back(&mut self, bundle: &str) -> Result<Option<Duration>, String> {
+        let since = self.inform(bundle).await.map_err(|trouble| {
+            format!("no certificate is signed by a new authority of which the API server was not told yet: {trouble}")
+        })?;
+        Ok(HEARD.checked_sub(since.elapsed()).filter(|pause| !pause.is_zero()))
+    }
+
+    /// Tells the API server of the authorities. Gives the time since when it knows them, as far as this process does.
+    async fn inform(&mut self, bundle: &str) -> Result<Instant, String> {
+        self.targets.inject(&self.writer, bundle).await?;
+        match &self.heard {
+            Some((heard, since)) if heard == bundle => Ok(*since),
+            _ => {
+                let now = Instant::now();
+                self.heard = Some((bundle.to_string(), now));
+                Ok(now)
             }
         }
     }

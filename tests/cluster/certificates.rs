@@ -1,6 +1,8 @@
 //! Certificates that the controller makes itself, as the API server is shown them.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Scope, ScopedJoinHandle, scope};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
@@ -55,19 +57,27 @@ impl Validated {
 
     /// Has the API server ask a process about every Thing, whom it does not trust yet.
     fn validate_by(&self, controller: &Controller) {
+        self.validate_by_all(&[controller]);
+    }
+
+    /// Has it ask all of these, whatever any of them says.
+    fn validate_by_all(&self, controllers: &[&Controller]) {
         let label = format!("{}.hooks", self.lab.namespace);
-        let url = format!("https://localhost:{}/thing/validate", webhook_port(controller));
-        let object = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-            "metadata": {"name": self.lab.namespace, "labels": {"syncwright.io/inject-ca-from": label}},
-            "webhooks": [{
-                "name": format!("validate.{}", self.lab.group), "sideEffects": "None",
+        let webhook = |(number, controller): (usize, &&Controller)| {
+            let url = format!("https://localhost:{}/thing/validate", webhook_port(controller));
+            json!({
+                "name": format!("validate-{number}.{}", self.lab.group), "sideEffects": "None",
                 "admissionReviewVersions": ["v1"], "clientConfig": {"url": url},
                 "rules": [{
                     "apiGroups": [self.lab.group], "apiVersions": ["*"], "resources": ["things"],
                     "operations": ["CREATE", "UPDATE"],
                 }],
-            }],
+            })
+        };
+        let object = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": self.lab.namespace, "labels": {"syncwright.io/inject-ca-from": label}},
+            "webhooks": controllers.iter().enumerate().map(webhook).collect::<Vec<_>>(),
         });
         self.lab.plane.create(CONFIGURATIONS, &object);
         self.lab.plane.delete_at_end(self.configuration());
@@ -76,7 +86,8 @@ impl Validated {
     fn wait_injected(&self) {
         let bundle = STANDARD.encode(self.kept("ca.crt"));
         self.lab.wait(&self.configuration(), "the Secret's authorities are trusted", |object| {
-            object["webhooks"][0]["clientConfig"]["caBundle"] == bundle.as_str()
+            let webhooks = object["webhooks"].as_array().into_iter().flatten();
+            webhooks.into_iter().all(|webhook| webhook["clientConfig"]["caBundle"] == bundle.as_str())
         });
     }
 
@@ -96,6 +107,46 @@ impl Validated {
         });
     }
 }
+
+/// Those who ask without a pause whether a Thing may be made, until they are told to stop.
+struct Load<'scope> {
+    stop: &'scope AtomicBool,
+    askers: Vec<ScopedJoinHandle<'scope, usize>>,
+}
+
+impl<'scope> Load<'scope> {
+    /// Each refusal is a failure: every Thing may be made.
+    fn start<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        validated: &'scope Validated,
+        stop: &'scope AtomicBool,
+    ) -> Load<'scope> {
+        let ask = || {
+            let mut asked = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let said = validated.try_to_create(&json!({}));
+                assert_eq!(said.0, 201, "after {asked}: {}", said.1);
+                asked += 1;
+            }
+            asked
+        };
+        Load { stop, askers: (0..3).map(|_| scope.spawn(ask)).collect() }
+    }
+
+    /// How often was asked.
+    fn stop(self) -> usize {
+        self.stop.store(true, Ordering::Relaxed);
+        self.askers.into_iter().map(|asker| asker.join().expect("no request failed")).sum()
+    }
+}
+
+const SHORT_LIVES: [&str; 4] = ["--webhook-cert-lifetime", "36s", "--webhook-ca-lifetime", "72s"];
+const SHORT_LEASE: [&str; 4] = [
+    "--leader-elect",
+    "--leader-elect-lease-duration=4s",
+    "--leader-elect-renew-deadline=2500ms",
+    "--leader-elect-retry-period=500ms",
+];
 
 fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64()
@@ -262,4 +313,99 @@ fn one_that_stands_by_is_ready_without_a_certificate_and_makes_it_when_it_leads(
         let said = pages.probe("/readyz?verbose");
         if said.text.contains("[+]webhooks: the certificate is good until") { Ok(()) } else { Err(said.text) }
     });
+}
+
+/// Waits until this stands in the log of one of them.
+#[track_caller]
+fn wait_logged(controllers: &[&Controller], what: &str, words: &str) {
+    wait_until(3 * SOON, what, || {
+        let logs: Vec<String> = controllers.iter().map(|controller| controller.log()).collect();
+        let last = |log: &String| log.lines().rev().take(5).collect::<Vec<_>>().join("\n");
+        if logs.iter().any(|log| log.contains(words)) {
+            Ok(())
+        } else {
+            Err(logs.iter().map(last).collect::<Vec<_>>().join("\n---\n"))
+        }
+    });
+}
+
+#[test]
+fn no_request_of_a_load_on_three_replicas_fails_while_all_is_renewed() {
+    let validated = Validated::new("three");
+    let namespace = format!("--leader-elect-namespace={}", validated.lab.namespace);
+    let flags = [&SHORT_LEASE[..], &SHORT_LIVES, &[&namespace]].concat();
+    let replicas = [(); 3].map(|()| validated.start(&flags));
+    let all = replicas.each_ref();
+    validated.validate_by_all(&all);
+    validated.wait_injected();
+    validated.wait_validated();
+    let authority = validated.kept("ca.crt");
+    let stop = AtomicBool::new(false);
+    let asked = scope(|scope| {
+        let load = Load::start(scope, &validated, &stop);
+        wait_logged(&all, "another authority is made", "authority comes to its end");
+        wait_until(3 * SOON, "it has signed, and every replica shows that", || {
+            let signed = |controller: &&Controller| {
+                let log = controller.log();
+                // The first of all, that of the first renewal, the bundle of both authorities, and what the new one signed.
+                log.matches("certificate loaded").count() >= 4
+            };
+            let count = all.iter().filter(|controller| signed(controller)).count();
+            if count == all.len() { Ok(()) } else { Err(format!("{count} of {}", all.len())) }
+        });
+        validated.wait_injected();
+        load.stop()
+    });
+    println!("asked {asked} times, of three replicas each time");
+    assert!(asked > 100, "{asked}");
+    assert_ne!(validated.kept("ca.crt"), authority);
+    validated.wait_validated();
+}
+
+#[test]
+fn an_authority_of_which_nobody_was_told_signs_nothing() {
+    let mut validated = Validated::new("untold");
+    let full = validated.lab.plane.user(&validated.lab.namespace, "full", "cluster-admin");
+    // It can do all but tell the API server: as if it were killed each time right after it has written the Secret.
+    validated.lab.limit_rights(&json!([
+        {"apiGroups": ["", "coordination.k8s.io", "events.k8s.io", "apiextensions.k8s.io", "metacontroller.k8s.io"],
+         "resources": ["*"], "verbs": ["*"]},
+        {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
+    ]));
+    let namespace = format!("--leader-elect-namespace={}", validated.lab.namespace);
+    let secret = format!("{}/hooks", validated.lab.namespace);
+    let served =
+        ["--webhook-listen", "127.0.0.1:0", "--webhook-host", "localhost", "--webhook-secret", &secret];
+    let flags = [&SHORT_LEASE[..], &SHORT_LIVES, &[&namespace]].concat();
+    let first = validated.start(&flags);
+    let mut bundle = validated.kept("ca.crt");
+    let standby = validated.lab.start_as(&full, &[&served[..], &flags].concat());
+    wait_logged(&[&standby], "the other stands by", "standing by");
+    validated.validate_by(&standby);
+    let tell = |bundle: &str| {
+        let mut webhooks = validated.lab.get(&validated.configuration())["webhooks"].clone();
+        webhooks[0]["clientConfig"]["caBundle"] = STANDARD.encode(bundle).into();
+        validated.lab.merge(&validated.configuration(), json!({ "webhooks": webhooks }));
+    };
+    tell(&bundle);
+    validated.wait_validated();
+    let stop = AtomicBool::new(false);
+    scope(|scope| {
+        let load = Load::start(scope, &validated, &stop);
+        wait_logged(&[&first], "another authority is made", "authority comes to its end");
+        bundle = validated.kept("ca.crt");
+        assert_eq!(certificates(&bundle), 2, "the new one and the old one");
+        // The time comes at which it would sign, had it been told of.
+        let said = "by a new authority of which the API server was not told yet";
+        wait_logged(&[&first], "it does not sign", said);
+        assert!(!first.log().contains("caBundle injected"), "{}", first.log());
+        first.kill();
+        wait_logged(&[&standby], "the other tells of it", "caBundle injected");
+        validated.wait_injected();
+        assert!(!standby.log().contains("certificate made"), "told first, signed later: {}", standby.log());
+        wait_logged(&[&standby], "then it signs", "certificate made");
+        wait_logged(&[&standby], "and what it has signed is shown", "certificate loaded");
+        load.stop()
+    });
+    validated.wait_validated();
 }
