@@ -22,6 +22,7 @@ mod kinds;
 mod leadership;
 mod logs;
 mod loops;
+mod made;
 mod migrate;
 mod narrow;
 mod observability;
