@@ -1,6 +1,6 @@
 //! What is remembered of one parent between visits. All of it may be lost: it saves work, it decides nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::cluster::request::Error;
@@ -19,6 +19,10 @@ const REPAIRS: u32 = 5;
 const REPAIRS_COUNT: Duration = Duration::from_secs(600);
 /// So often in a row may a visit end with work left before it is slowed down.
 const BRISK: u32 = 8;
+/// So many children may be made and deleted again before there is peace. More are a name that is never the same.
+const FLEETING: usize = 3;
+/// So many children that were made are remembered until there is peace.
+const MOST_MADE: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Memory {
@@ -47,6 +51,12 @@ pub(crate) struct Memory {
     pub unfit: Unfit,
     /// Visits in a row that ended with writes nobody has looked at.
     unsettled: u32,
+    /// Children that were made since there was peace last.
+    made: VecDeque<Box<str>>,
+    /// Those of them that were deleted again, the first ones by name.
+    fleeting: Vec<Box<str>>,
+    /// Since when the finalize hook has answered, but has not finalized.
+    pub finalize_waits_since: Option<Instant>,
     /// Since when the finalize hook gives no usable answer.
     pub finalize_fails_since: Option<Instant>,
     /// Since when a deletion waits for kinds that cannot be read.
@@ -109,6 +119,9 @@ impl Memory {
             concerned: false,
             unfit: Unfit::default(),
             unsettled: 0,
+            made: VecDeque::new(),
+            fleeting: Vec::new(),
+            finalize_waits_since: None,
             finalize_fails_since: None,
             kinds_unread_since: None,
             standing: Standing::default(),
@@ -175,12 +188,40 @@ impl Memory {
 
     /// Whether visits keep ending with new writes.
     pub(crate) fn never_settles(&self) -> bool {
-        self.unsettled >= BRISK
+        self.unsettled >= BRISK || self.fleeting.len() >= FLEETING
+    }
+
+    /// Notes that a child was made.
+    pub(crate) fn note_made(&mut self, child: &str) {
+        if self.made.len() == MOST_MADE {
+            self.made.pop_front();
+        }
+        self.made.push_back(child.into());
+    }
+
+    /// Notes that a child was deleted. One that was made just before will hardly be the last.
+    pub(crate) fn note_deleted(&mut self, child: &str) {
+        if self.fleeting.len() < FLEETING && self.made.iter().any(|made| **made == *child) {
+            self.fleeting.push(child.into());
+        }
+    }
+
+    /// The first children that were made and deleted again, once they are too many. The words stay the same for as long
+    /// as there is no peace: each other message would be an event of its own.
+    pub(crate) fn fleeting(&self) -> Option<String> {
+        (self.fleeting.len() >= FLEETING).then(|| {
+            let mut names: Vec<&str> = self.fleeting.iter().map(|child| &**child).collect();
+            names.dedup();
+            names.join(", ")
+        })
     }
 
     /// How long to wait before looking at what an unsettled visit has written.
     pub(crate) fn slow_down(&mut self) -> Option<Duration> {
         self.unsettled += 1;
+        if self.fleeting.len() >= FLEETING {
+            self.unsettled = self.unsettled.max(BRISK);
+        }
         let over = self.unsettled.checked_sub(BRISK)?;
         Some(Duration::from_secs(1 << over.min(6)))
     }
@@ -196,6 +237,8 @@ impl Memory {
 
     pub(crate) fn settled(&mut self) {
         self.unsettled = 0;
+        self.made = VecDeque::new();
+        self.fleeting = Vec::new();
     }
 }
 

@@ -85,6 +85,40 @@ fn parent_that_no_longer_matches_is_finalized_and_stays() {
 
 // B88
 #[test]
+fn deletion_that_its_hook_does_not_finalize_says_so_on_the_parent() {
+    let lab = Lab::new("unfinal");
+    let hook = Hook::new(|call| match call.hook.as_str() {
+        "finalize" => json!({"children": [], "status": {"phase": "Ready"}}),
+        _ => from_spec(call),
+    });
+    let _controller = lab.run(&lab.definition().config_maps().sync(&hook).finalize(&hook));
+    lab.add_thing("t", json!({"status": {"phase": "Ready"}}));
+    let thing = lab.wait_synced(&lab.thing("t"));
+    lab.plane.delete(&lab.thing("t"));
+    let message = lab.wait_refused(&lab.thing("t"), "NotFinalized");
+    let told = format!(
+        "the finalize hook has not answered `finalized: true`: the finalizer `{}` stays until it does",
+        our_finalizer(&lab)
+    );
+    assert_eq!(message, told);
+    assert_eq!(lab.get(&lab.thing("t"))["status"]["phase"], "Ready", "the hook's own status is there");
+    let events = lab.path("v1", "events", "");
+    let of_it =
+        format!("{events}?fieldSelector=involvedObject.uid={}", thing["metadata"]["uid"].as_str().unwrap());
+    lab.wait(&of_it, "an event tells of it", |list| {
+        let told = format!("NotFinalized: {told}");
+        list["items"].as_array().unwrap().iter().any(|event| event["message"] == told.as_str())
+    });
+    lab.expect_silence(&hook, SILENCE);
+
+    // Whatever wakes the parent asks again.
+    hook.set(from_spec);
+    lab.merge(&lab.thing("t"), json!({"metadata": {"labels": {"any": "edit"}}}));
+    lab.wait_gone(&lab.thing("t"));
+}
+
+// B88
+#[test]
 fn broken_finalize_hook_lets_go_when_patience_is_over() {
     let lab = Lab::new("patience");
     let hook = Hook::new(|call| match call.hook.as_str() {

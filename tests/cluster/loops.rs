@@ -98,6 +98,57 @@ fn child_that_is_never_the_same_slows_its_parent_down_and_no_other() {
     assert_eq!(hook.calls_for("calm").len(), 2);
 }
 
+// B03
+#[test]
+fn child_whose_name_is_never_the_same_slows_its_parent_down_and_is_named() {
+    let lab = Lab::new("fleeting");
+    let hook = Hook::new(|call| {
+        let name = if call.parent_name() == "calm" { "calm".into() } else { format!("x-{}", fresh()) };
+        json!({"children": [config_map(&name, "1")], "status": {"done": true}})
+    });
+    let controller = lab.run(&lab.definition().config_maps().sync(&hook));
+    lab.add_thing("restless", json!({}));
+    let message = lab.wait_refused(&lab.thing("restless"), "NeverSettles");
+    let first =
+        format!("each answer wants other children than the one before: ConfigMap {}/x-", lab.namespace);
+    assert!(message.starts_with(&first), "{message}");
+    assert!(
+        message.ends_with("a name has to be the same at each visit, so keep `now` and random text out of it")
+    );
+    let made = || lab.writes().iter().filter(|write| write.starts_with("patch configmaps x-")).count();
+    assert!(made() < 12, "it is seen after a few children: {}", made());
+    lab.add_thing("calm", json!({}));
+    lab.wait_synced(&lab.thing("calm"));
+    lab.wait_until("the visits have become rare", || {
+        let calls = hook.calls_for("restless");
+        calls.windows(2).any(|pair| pair[1].at - pair[0].at > Duration::from_millis(3900))
+    });
+    let now = lab.get(&lab.thing("restless"));
+    assert_eq!(synced(&now).unwrap()["message"], message, "the words stay, and so there is one event");
+    assert!(controller.log().contains("NeverSettles"));
+    assert_eq!(hook.calls_for("calm").len(), 2);
+
+    // A name that stays ends it.
+    hook.set(|call| json!({"children": [config_map(call.parent_name(), "1")], "status": {"done": true}}));
+    lab.merge(&lab.thing("restless"), json!({"spec": {"any": "edit"}}));
+    lab.wait_synced(&lab.thing("restless"));
+}
+
+#[test]
+fn children_that_come_one_after_the_other_are_no_unrest() {
+    let lab = Lab::new("growing");
+    let hook = Hook::new(|call| {
+        let there = call.children("ConfigMap.v1").len();
+        let children: Vec<Value> =
+            (0..(there + 1).min(20)).map(|n| config_map(&format!("c{n:02}"), "1")).collect();
+        json!({"children": children, "status": {"there": there}})
+    });
+    let controller = lab.run(&lab.definition().config_maps().sync(&hook));
+    lab.add_thing("t", json!({}));
+    lab.wait(&lab.config_map("c19"), "all of them are there", |_| true);
+    assert!(!controller.log().contains("NeverSettles"));
+}
+
 // B98
 #[test]
 fn large_parent_is_no_trouble() {

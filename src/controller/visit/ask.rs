@@ -23,6 +23,11 @@ use crate::object::name::Key;
 /// A finalize hook that cannot be used is asked again after this time, while there is patience.
 const FINALIZE_AGAIN: Duration = Duration::from_secs(10);
 
+/// A parent says that it waits for its finalize hook after this time.
+const FINALIZE_UNSAID: Duration = Duration::from_secs(10);
+/// The reason of a parent whose finalize hook answers, but does not finalize.
+pub(super) const NOT_FINALIZED: &str = "NotFinalized";
+
 /// A hook that asks to be left alone, as against one that fails: that is no `SyncError`.
 pub(super) const HOOK_BUSY: &str = "HookBusy";
 
@@ -160,6 +165,21 @@ impl Visit<'_> {
             let ended = Ended::Waiting(note("WaitingForKind", message.clone()));
             Some(Conclusion { resync_after, ..Conclusion::new(ended) })
         })
+    }
+
+    /// A finalize hook takes the time it needs; after a while it is said on the parent whom everybody waits for.
+    pub(super) fn not_finalized(&mut self, conclusion: &mut Conclusion) {
+        let since = *self.memory.finalize_waits_since.get_or_insert_with(Instant::now);
+        let left = FINALIZE_UNSAID.saturating_sub(since.elapsed());
+        if left.is_zero() {
+            let finalizer = &self.room.definition.spec.finalizer;
+            let message = format!(
+                "the finalize hook has not answered `finalized: true`: the finalizer `{finalizer}` stays until it does"
+            );
+            conclusion.ended = Ended::Waiting(note(NOT_FINALIZED, message));
+        } else {
+            conclusion.resync_after = Some(conclusion.resync_after.map_or(left, |after| after.min(left)));
+        }
     }
 
     /// For how long the finalize hook may still hold up the deletion.

@@ -10,7 +10,7 @@ use crate::config::spec::Role;
 use crate::controller::meter::Outcome;
 use crate::controller::pause;
 use crate::controller::queue::Next;
-use crate::controller::visit::ask::HOOK_BUSY;
+use crate::controller::visit::ask::{HOOK_BUSY, NOT_FINALIZED};
 use crate::controller::visit::status::{self, Ours, Said};
 use crate::controller::visit::{Conclusion, Ended, Visit, of_error};
 use crate::object::name::Key;
@@ -47,7 +47,7 @@ impl Visit<'_> {
         }
         if let (Some(parent), Ended::Waiting(note)) = (&parent, &conclusion.ended)
             && !conclusion.silent
-            && self.room.role() == Role::Decorator
+            && (self.room.role() == Role::Decorator || note.reason == NOT_FINALIZED)
         {
             let message = format!("{}: {}", note.reason, note.message);
             self.room.recorder.publish(&self.about(parent), Severity::Normal, "Waiting", &message);
@@ -136,7 +136,8 @@ impl Visit<'_> {
                 }
                 Next::Backoff(conclusion.retry_after.unwrap_or_default())
             }
-            (Ended::Waiting(note), after) if note.reason == pause::REASON => {
+            // Both end by themselves: by an edit, or by what the finalize hook waits for.
+            (Ended::Waiting(note), after) if matches!(note.reason, pause::REASON | NOT_FINALIZED) => {
                 after.map_or(Next::Rest, Next::After)
             }
             (Ended::Waiting(_), after) => Next::After(after.map_or(WAIT, |after| after.min(WAIT))),

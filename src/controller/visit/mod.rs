@@ -226,7 +226,7 @@ impl Visit<'_> {
         trace::within(&trace::span!("claim"), settled).await?;
         let mut round = 1;
         loop {
-            if let Some(conclusion) = self.round(&mut situation, round == self.rounds()).await? {
+            if let Some(conclusion) = self.round(&mut situation, round >= self.rounds()).await? {
                 return Ok(conclusion);
             }
             round += 1;
@@ -248,6 +248,9 @@ impl Visit<'_> {
             return Ok(Some(Conclusion::new(Ended::Changed)));
         }
         self.memory.finalize_fails_since = None;
+        if !situation.finalizing {
+            self.memory.finalize_waits_since = None;
+        }
         if self.room.role() == Role::Decorator
             && let Some(refused) = self.decorate(situation, &answer).await?
         {
@@ -290,7 +293,11 @@ impl Visit<'_> {
         let updated = roll.map(|roll| roll.updated());
         let updated =
             updated.map(|updated| Updated { message: scope::spoken(&updated.message).into(), ..updated });
-        Ok(Some(Conclusion { updated, ..self.concluded(answer, acted, &claimed) }))
+        let mut conclusion = Conclusion { updated, ..self.concluded(answer, acted, &claimed) };
+        if situation.finalizing && conclusion.ended == Ended::Done {
+            self.not_finalized(&mut conclusion);
+        }
+        Ok(Some(conclusion))
     }
 
     /// What the hook answers to the parent and its children as they are, or the visit's end where that cannot be known.
@@ -333,21 +340,31 @@ impl Visit<'_> {
     fn concluded(&self, answer: Answer, acted: Acted, claimed: &Claimed) -> Conclusion {
         let (unseen_writes, retry_after) = (acted.wrote, acted.retry_after);
         let resync_after = answer.resync_after.into_iter().chain(acted.look_again).min();
-        let restless = unseen_writes && self.memory.never_settles() && !acted.changes.is_empty();
-        let ended = if restless {
-            let changes = acted.changes.join("; ");
-            let message = format!("each answer wants something else than the one before: {changes}");
-            Ended::Stuck(note("NeverSettles", message))
-        } else {
-            acted.ended(claimed)
+        let restless = unseen_writes && self.memory.never_settles();
+        let ended = match self.restless_words(&acted).filter(|_| restless) {
+            Some(message) => Ended::Stuck(note("NeverSettles", message)),
+            None => acted.ended(claimed),
         };
         let status = Some(answer.status.unwrap_or_default());
         Conclusion { status, resync_after, retry_after, unseen_writes, ..Conclusion::new(ended) }
     }
 
-    /// A rehearsed visit's writes make nothing that there is to see.
+    /// What never comes to an end, where that can be named.
+    fn restless_words(&self, acted: &Acted) -> Option<String> {
+        if let Some(children) = self.memory.fleeting() {
+            return Some(format!(
+                "each answer wants other children than the one before: {children} were made and deleted again; \
+                 a name has to be the same at each visit, so keep `now` and random text out of it"
+            ));
+        }
+        let changes = acted.changes.join("; ");
+        (!changes.is_empty())
+            .then(|| format!("each answer wants something else than the one before: {changes}"))
+    }
+
+    /// A rehearsed visit's writes make nothing that there is to see, and children that do not last are not hurried.
     fn rounds(&self) -> usize {
-        if self.rehearsal.is_some() { 1 } else { ROUNDS }
+        if self.rehearsal.is_some() || self.memory.fleeting().is_some() { 1 } else { ROUNDS }
     }
 
     /// Takes the finalizer off a parent that has finalized.

@@ -62,8 +62,8 @@ impl Visit<'_> {
                 let sending: Vec<_> =
                     farewells.iter().map(|(observed, _)| self.delete(scene, *observed)).collect();
                 let sent = at_once(sending).await;
-                for ((observed, why), sent) in farewells.into_iter().zip(sent) {
-                    note_deleted(scene, observed, why, sent, acted);
+                for (farewell, sent) in farewells.into_iter().zip(sent) {
+                    self.note_deleted(scene, farewell, sent, acted);
                 }
             }
             others => {
@@ -85,7 +85,7 @@ impl Visit<'_> {
                     Ok(true) => {
                         let why = Farewell::Replaced(differences.clone());
                         let sent = self.delete(scene, *observed).await;
-                        note_deleted(scene, *observed, &why, sent, acted);
+                        self.note_deleted(scene, (*observed, &why), sent, acted);
                     }
                     Err(error) => acted.fail(&name(claimed, wanted.rule, &wanted.key), "trying", &error),
                 }
@@ -190,7 +190,10 @@ impl Visit<'_> {
             }
             Sent::Answered(Ok(version)) => {
                 match why {
-                    Reason::Missing => info!(child, "child created"),
+                    Reason::Missing => {
+                        self.memory.note_made(&child);
+                        info!(child, "child created");
+                    }
                     Reason::Unseen => {
                         acted.changes.push(child.clone());
                         info!(child, "somebody else's object updated");
@@ -211,6 +214,31 @@ impl Visit<'_> {
                 }
             }
             Sent::Answered(Err(error)) => self.note_refused(&child, parcel, &error, acted),
+        }
+    }
+
+    fn note_deleted(
+        &mut self,
+        scene: &Scene<'_>,
+        (observed, why): (usize, &Farewell),
+        sent: Sent<()>,
+        acted: &mut Acted,
+    ) {
+        let (rule, object) = &scene.live[observed];
+        let child = name(scene.claimed, *rule, &object.key);
+        match sent {
+            Sent::Late => acted.changed = true,
+            Sent::Answered(Ok(())) => {
+                if let Farewell::Replaced(differences) = why
+                    && self.memory.never_settles()
+                {
+                    acted.changes.push(format!("{child}: {}", differences.places()));
+                }
+                self.memory.note_deleted(&child);
+                info!(child, %why, "child deleted");
+                acted.wrote = true;
+            }
+            Sent::Answered(Err(error)) | Sent::NotTakenOver(error) => acted.fail(&child, "deleting", &error),
         }
     }
 
@@ -306,19 +334,6 @@ fn farewell(step: &Step) -> Option<(usize, &Farewell)> {
 
 async fn at_once<T>(writes: Vec<impl Future<Output = T>>) -> Vec<T> {
     stream::iter(writes).buffered(AT_ONCE).collect().await
-}
-
-fn note_deleted(scene: &Scene<'_>, observed: usize, why: &Farewell, sent: Sent<()>, acted: &mut Acted) {
-    let (rule, object) = &scene.live[observed];
-    let child = name(scene.claimed, *rule, &object.key);
-    match sent {
-        Sent::Late => acted.changed = true,
-        Sent::Answered(Ok(())) => {
-            info!(child, %why, "child deleted");
-            acted.wrote = true;
-        }
-        Sent::Answered(Err(error)) | Sent::NotTakenOver(error) => acted.fail(&child, "deleting", &error),
-    }
 }
 
 /// What is sent: with the live object's uid, so that an object of the same name is never taken for it.
