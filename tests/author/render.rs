@@ -164,3 +164,30 @@ fn observed_children_can_be_a_folder_of_manifests() {
     let said = render("site.yaml", "nowhere");
     says(&said, 2, "", "error: `nowhere` cannot be read: No such file or directory (os error 2)\n");
 }
+
+/// A decorator's object may stand alone as a parent may: what the template asks for or answers tells which of the two it is.
+#[test]
+fn object_of_a_decorator_may_stand_alone() {
+    let object = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\n";
+    let project = folder(&[
+        ("hooks/asks/sync.yaml", "labels: {name: \"{{ object.metadata.name }}\"}\nattachments: []\n"),
+        ("hooks/answers/sync.yaml", "annotations: {name: \"{{ parent.metadata.name }}\"}\nattachments: []\n"),
+        ("hooks/wrong/sync.yaml", "labels: {name: \"{{ object.metadata.nam }}\"}\n"),
+        ("web.yaml", object),
+        ("hooks/asks/cases/one/sync.request.yaml", object),
+    ]);
+    let labels = "attachments: []\nlabels:\n  name: web\n";
+    says(&syncwright(project.path(), &["render", "asks", "sync", "web.yaml", "-o", "yaml"]), 0, labels, "");
+    let annotations = "attachments: []\nannotations:\n  name: web\n";
+    says(
+        &syncwright(project.path(), &["render", "answers", "sync", "web.yaml", "-o", "yaml"]),
+        0,
+        annotations,
+        "",
+    );
+    let said = syncwright(project.path(), &["render", "wrong", "sync", "web.yaml"]);
+    assert!(said.err.contains("`object.metadata.nam` is absent"), "{}", said.err);
+    assert_eq!(syncwright(project.path(), &["test", "--accept"]).code, 0);
+    let accepted = project.path().join("hooks/asks/cases/one/sync.response.yaml");
+    assert_eq!(std::fs::read_to_string(accepted).expect("an answer, and no error"), labels);
+}

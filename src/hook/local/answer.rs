@@ -302,6 +302,14 @@ fn check_field(name: &str, value: &Value, origin: &Origin, shape: &Shape) -> Res
             }
         }
         ("resyncAfterSeconds", other) => Err(wrong_type(origin, &[], other, "a number of seconds")),
+        // It would say nothing, and whoever writes it means another call: one that wants no children any more.
+        ("finalized", Value::Bool(true)) if !shape.finalizing => Err(problem(
+            origin,
+            &[],
+            "`finalized: true` is the answer to a parent that is being deleted",
+        )
+        .found("a parent that lives")
+        .hint("write it in `finalize.yaml`; where one template answers both, `finalized: {{ finalizing }}`")),
         ("finalized", Value::Bool(_)) => Ok(()),
         ("finalized", other) => Err(wrong_type(origin, &[], other, "`true` or `false`")),
         ("relatedResources", list) => check_related(list, origin),
@@ -343,6 +351,14 @@ fn unknown_field(name: &str, origin: &Origin, known: &[&str]) -> Problem {
         Some(near) => problem.hint(format!("did you mean `{near}`?")),
         None => problem.expected(known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
     }
+}
+
+/// Whether a template was refused for what only a decorator's is given, or may answer.
+pub(super) fn is_decorators(refused: &Problem) -> bool {
+    let asks = ["object", "attachments"].map(|name| format!("`{name}` is not given to this call"));
+    let answers =
+        ["labels", "annotations", "attachments"].map(|name| format!("unknown response field `{name}`"));
+    asks.iter().chain(&answers).any(|message| refused.message == *message)
 }
 
 /// The API server has one object for each group, kind, namespace and name, so the last child would win, and fight.

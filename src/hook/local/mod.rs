@@ -280,14 +280,27 @@ impl Shelf {
     }
 
     fn render(&self, edition: &Edition, call: Call, body: &[u8], given: Given) -> Result<Response, Refusal> {
-        let Request { context, shape } =
-            Request::read(call, body, given).map_err(|problem| Reason::Malformed.refuse(problem))?;
+        let malformed = |problem| Reason::Malformed.refuse(problem);
+        let request = Request::read(call, body, given).map_err(malformed)?;
+        let alone = request.alone;
+        let answer = self.render_request(edition, call, request);
+        // Of an object that stands alone it is not known who would ask about it; what a template asks for and answers is.
+        let answer = match answer {
+            Err(problem) if alone && answer::is_decorators(&problem) => {
+                let request = Request::read_as_decorators(call, body, given).map_err(malformed)?;
+                self.render_request(edition, call, request)
+            }
+            answer => answer,
+        };
+        answer.map_err(|problem| Reason::Fault.refuse(edition.with_line(problem)))
+    }
+
+    fn render_request(&self, edition: &Edition, call: Call, request: Request) -> Result<Response, Problem> {
+        let Request { context, shape, .. } = request;
         let files = &edition.calls[&call];
         let first = format!("{}/{}", self.label, files[0]);
-        let documents = edition.library.render(files, context, &self.budget);
-        documents
-            .and_then(|documents| answer::assemble(documents, &shape, &first))
-            .map_err(|problem| Reason::Fault.refuse(edition.with_line(problem)))
+        let documents = edition.library.render(files, context, &self.budget)?;
+        answer::assemble(documents, &shape, &first)
     }
 
     /// Remembers how a call ended, and marks an error that only repeats the last one.

@@ -27,6 +27,8 @@ pub(super) const FILE: &str = "body";
 pub(super) struct Request {
     pub context: Context,
     pub shape: Shape,
+    /// It was made of an object that stands alone, of which it is not known whether a decorator would ask about it.
+    pub alone: bool,
 }
 
 /// What of the request decides the answer's form.
@@ -34,6 +36,8 @@ pub(super) struct Request {
 pub(super) struct Shape {
     pub call: Call,
     pub asker: Asker,
+    /// Whether the parent is to be finalized.
+    pub finalizing: bool,
     /// Where a child without a namespace goes; empty for a cluster-scoped parent.
     pub namespace: String,
     /// What `convert` is to make.
@@ -59,7 +63,17 @@ impl Request {
         if call.is_review() {
             return review::read(call, body, given);
         }
-        let mut fields = whole(parse(body)?)?;
+        Request::of(call, parse(body)?, given, Asker::Composite)
+    }
+
+    /// The same, with an object that stands alone taken for one that a decorator asks about.
+    pub(super) fn read_as_decorators(call: Call, body: &[u8], given: Given) -> Result<Request, Problem> {
+        Request::of(call, parse(body)?, given, Asker::Decorator)
+    }
+
+    fn of(call: Call, body: Map<String, Value>, given: Given, usual: Asker) -> Result<Request, Problem> {
+        let alone = is_alone(&body);
+        let mut fields = whole(body, usual)?;
         let asker = if fields.contains_key("object") { Asker::Decorator } else { Asker::Composite };
         let (parent_field, children_field) = match asker {
             Asker::Composite => ("parent", "children"),
@@ -77,13 +91,16 @@ impl Request {
         }
         set_family(&mut context, "children", children, children_field, &namespace)?;
         set_family(&mut context, "related", fields.swap_remove("related"), "related", &namespace)?;
-        context.set("finalizing", finalizing(&mut fields, call)?);
+        let finalizing = finalizing(&mut fields, call)?;
+        context.set("finalizing", Value::Bool(finalizing));
         context.set("now", Value::String(now.to_string()));
         context.set("parent", parent);
         if let Some(controller) = fields.swap_remove("controller") {
             context.set("controller", controller);
         }
-        Ok(Request { context, shape: Shape { call, asker, namespace, conversion: None } })
+        let finalizing = finalizing || call == Call::Finalize;
+        let shape = Shape { call, asker, finalizing, namespace, conversion: None };
+        Ok(Request { context, shape, alone })
     }
 }
 
@@ -133,20 +150,26 @@ fn json_problem(text: &str, error: &serde_json::Error) -> Problem {
     Problem::new(format!("the body is no JSON: {message}")).at(place).with_source(text, 1)
 }
 
+fn is_alone(fields: &Map<String, Value>) -> bool {
+    let has = |key: &str| fields.contains_key(key);
+    !has("parent") && !has("object") && has("apiVersion") && has("kind")
+}
+
 /// Makes a request of a parent that stands alone.
-fn whole(fields: Map<String, Value>) -> Result<Map<String, Value>, Problem> {
+fn whole(fields: Map<String, Value>, usual: Asker) -> Result<Map<String, Value>, Problem> {
     if fields.contains_key("parent") || fields.contains_key("object") {
         check_names(&fields, &FIELDS)?;
         return Ok(fields);
     }
-    if fields.contains_key("apiVersion") && fields.contains_key("kind") {
+    if is_alone(&fields) {
         if let Some(name) = beside(&fields) {
             return Err(Problem::new(format!(
                 "`{name}` stands beside the parent's own fields, where it is one of them"
             ))
             .hint(format!("put the parent below `parent:`, and `{name}:` beside that")));
         }
-        return Ok(Map::from_iter([("parent".to_string(), Value::Object(fields))]));
+        let field = if usual == Asker::Decorator { "object" } else { "parent" };
+        return Ok(Map::from_iter([(field.to_string(), Value::Object(fields))]));
     }
     let found: Vec<String> = fields.keys().take(8).map(|key| format!("`{key}`")).collect();
     let expected = "a parent (`apiVersion`, `kind`, …) or a request (`parent`, `children`, …)";
@@ -206,10 +229,10 @@ fn seed(fields: &mut Map<String, Value>) -> Result<Option<[u8; 32]>, Problem> {
     }
 }
 
-fn finalizing(fields: &mut Map<String, Value>, call: Call) -> Result<Value, Problem> {
+fn finalizing(fields: &mut Map<String, Value>, call: Call) -> Result<bool, Problem> {
     match fields.swap_remove("finalizing") {
-        None | Some(Value::Null) => Ok(Value::Bool(call == Call::Finalize)),
-        Some(Value::Bool(finalizing)) => Ok(Value::Bool(finalizing)),
+        None | Some(Value::Null) => Ok(call == Call::Finalize),
+        Some(Value::Bool(finalizing)) => Ok(finalizing),
         Some(other) => Err(wrong_type("finalizing", "`true` or `false`", &other)),
     }
 }

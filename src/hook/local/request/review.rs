@@ -38,8 +38,9 @@ pub(super) fn read(call: Call, body: &[u8], given: Given) -> Result<Request, Pro
         None
     };
     context.set("object", object);
-    let shape = Shape { call, asker: Asker::Composite, namespace: String::new(), conversion };
-    Ok(Request { context, shape })
+    let shape =
+        Shape { call, asker: Asker::Composite, finalizing: false, namespace: String::new(), conversion };
+    Ok(Request { context, shape, alone: false })
 }
 
 /// Makes a request of an object that stands alone.
