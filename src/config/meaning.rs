@@ -11,8 +11,8 @@ use crate::config::manifest::{
 use crate::config::marks::finalizer_prefix;
 use crate::config::schema::{Fault, Path};
 use crate::config::spec::{
-    ChildRule, ConditionCheck, HookSpec, HookVersion, Hooks, ParentRule, ReadyWhen, ResourceName, Role, Spec,
-    StatusChecks, UpdateMethod,
+    self, ChildRule, ConditionCheck, HookSpec, HookVersion, Hooks, ParentRule, ReadyWhen, ResourceName, Role,
+    Spec, StatusChecks, UpdateMethod,
 };
 use crate::config::webhook::{endpoints, target, webhook};
 use crate::object::name::plural;
@@ -305,7 +305,7 @@ fn called(written: Option<HooksBlock>, at: &Path, faults: &mut Faults) -> Hooks 
         let problem = Problem::new(format!("`{at}` has neither `sync` nor `finalize`"));
         faults.add(&at, problem.expected("at least one of them: nothing would ever be called"));
     }
-    let mut read = |block: Option<HookBlock>, call: &str| hook(block?, &at.key(call), faults);
+    let mut read = |block: Option<HookBlock>, call: &str| hook(block?, (call, &at.key(call)), faults);
     Hooks {
         sync: read(written.sync, "sync"),
         finalize: read(written.finalize, "finalize"),
@@ -315,7 +315,9 @@ fn called(written: Option<HooksBlock>, at: &Path, faults: &mut Faults) -> Hooks 
 
 /// A hook without a webhook is refused. Metacontroller takes `finalize: {}` for a hook that never answers, and
 /// the parent's deletion never ends; leaving it out in silence would skip a clean-up that somebody counts on.
-fn hook(written: HookBlock, at: &Path, faults: &mut Faults) -> Option<HookSpec> {
+///
+/// `call` is the name of the hook's field.
+fn hook(written: HookBlock, (call, at): (&str, &Path), faults: &mut Faults) -> Option<HookSpec> {
     let version = if written.version.as_deref() == Some("v2") { HookVersion::V2 } else { HookVersion::V1 };
     let Some(block) = written.webhook else {
         let problem = Problem::new(format!("`{at}` has no `webhook`"));
@@ -324,5 +326,22 @@ fn hook(written: HookBlock, at: &Path, faults: &mut Faults) -> Option<HookSpec> 
     };
     let at = at.key("webhook");
     let target = target(&block, &at, faults)?;
+    check_call(call, &target, &at.key("path"), faults);
     Some(HookSpec { version, webhook: webhook(block, target, version, &at, faults) })
+}
+
+/// The calls that a hook of the built-in service may have.
+const CALLS: [&str; 6] = ["sync", "finalize", "customize", "validate", "default", "convert"];
+
+/// A path whose last part is another call's name is a slip, and an expensive one: what `finalize` answers to a parent that
+/// lives has no children. One template may serve `sync` and `finalize`, as it is told which of the two it is. What a path
+/// on a server elsewhere means is that server's to say.
+fn check_call(call: &str, target: &spec::Target, at: &Path, faults: &mut Faults) {
+    let spec::Target::BuiltIn { hook, call: called } = target else { return };
+    let shared = call == "finalize" && called == "sync";
+    if called == call || shared || !CALLS.contains(&called.as_str()) {
+        return;
+    }
+    let problem = Problem::new(format!("`{at}` is the path of `{called}`, and the hook is `{call}`"));
+    faults.add(at, problem.found(format!("`/{hook}/{called}`")).expected(format!("`/{hook}/{call}`")));
 }

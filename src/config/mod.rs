@@ -72,6 +72,12 @@ pub(crate) fn load(file: &str, text: &str) -> Result<Vec<Definition>, Vec<Proble
     if loaded.problems.is_empty() { Ok(loaded.definitions) } else { Err(loaded.problems) }
 }
 
+/// Whether a text has nothing in it, not even an empty list: what a save that was cut short leaves.
+pub(crate) fn is_blank(text: &str) -> bool {
+    let documents = yaml::read("", text).unwrap_or_default();
+    documents.iter().all(|document| document.value.is_null())
+}
+
 struct Loaded<'t> {
     text: &'t str,
     /// Where each name was used first.

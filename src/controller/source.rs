@@ -67,7 +67,7 @@ pub(crate) fn follow_file(path: PathBuf, first: Definitions) -> watch::Receiver<
                 continue;
             }
             seen = text;
-            match read_file(&path) {
+            match read_file(&path).and_then(|definitions| unless_blank(&path, definitions)) {
                 Ok(definitions) => {
                     let controllers = definitions.by_id.len();
                     info!(file = %path.display(), controllers, "definitions reloaded");
@@ -82,6 +82,18 @@ pub(crate) fn follow_file(path: PathBuf, first: Definitions) -> watch::Receiver<
         }
     });
     receiver
+}
+
+/// A file that has become empty is a save that was cut short, and stops nobody.
+fn unless_blank(path: &Path, definitions: Definitions) -> Result<Definitions, Vec<Problem>> {
+    let is_blank = || std::fs::read_to_string(path).is_ok_and(|text| config::is_blank(&text));
+    if definitions.by_id.is_empty() && is_blank() {
+        let problem = Problem::new(format!("`{}` is empty", path.display()));
+        return Err(vec![
+            problem.hint("to stop all controllers, write `{apiVersion: v1, kind: List, items: []}`"),
+        ]);
+    }
+    Ok(definitions)
 }
 
 /// Reads a file of definitions, with all its problems at once.

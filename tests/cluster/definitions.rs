@@ -31,6 +31,74 @@ fn edited_file_of_definitions_is_taken_up_and_a_broken_one_is_not() {
     assert_eq!(first.count(), calls);
 }
 
+/// What finalizes would delete every child of a parent that lives.
+#[test]
+fn path_of_another_call_is_refused_and_deletes_nothing() {
+    let lab = Lab::new("wrongpath");
+    let folder = lab.folder.path().join("hooks/shelf");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("sync.yaml"), TEMPLATE).unwrap();
+    fs::write(folder.join("finalize.yaml"), "finalized: true\n").unwrap();
+    let definition = |path: &str| {
+        lab.definition().config_maps().with("/spec/hooks/sync", json!({"webhook": {"path": path}}))
+    };
+    let controller = lab.run(&definition("/shelf/sync"));
+    lab.add_thing("t", json!({"from": "a"}));
+    lab.wait(&lab.config_map("t"), "the child is there", |_| true);
+    let told = "`spec.hooks.sync.webhook.path` is the path of `finalize`, and the hook is `sync`";
+    lab.write_definitions(&[&definition("/shelf/finalize")]);
+    lab.wait_until("the log tells of it", || controller.log().contains(told));
+    lab.merge(&lab.thing("t"), json!({"spec": {"from": "b"}}));
+    lab.wait(&lab.config_map("t"), "the last good one still works", |child| child["data"]["from"] == "b");
+
+    // The same in the cluster.
+    let name = format!("{}-posted", lab.namespace);
+    lab.add_definition(&definition("/shelf/finalize").named(&name));
+    lab.wait_event(&name, "CreateError", told);
+    lab.get(&lab.config_map("t"));
+}
+
+/// The template itself says what belongs to another call.
+#[test]
+fn sync_that_answers_finalized_is_refused_and_deletes_nothing() {
+    let lab = Lab::new("finalsync");
+    let file = lab.folder.path().join("hooks/shelf/sync.yaml");
+    fs::create_dir(file.parent().unwrap()).unwrap();
+    fs::write(&file, TEMPLATE).unwrap();
+    let hook = json!({"webhook": {"path": "/shelf/sync"}});
+    let _controller = lab.run(&lab.definition().config_maps().with("/spec/hooks/sync", hook));
+    lab.add_thing("t", json!({"from": "a"}));
+    lab.wait(&lab.config_map("t"), "the child is there", |_| true);
+    fs::write(&file, "finalized: true\n").unwrap();
+    let message = lab.wait_refused(&lab.thing("t"), "HookRefused");
+    assert!(
+        message.contains("sync.yaml:1:1: `finalized: true` is the answer to a parent that is being deleted"),
+        "{message}"
+    );
+    lab.get(&lab.config_map("t"));
+}
+
+#[test]
+fn file_that_has_become_empty_stops_nobody_and_an_empty_list_does() {
+    let lab = Lab::new("emptied");
+    let hook = Hook::from_spec();
+    let controller = lab.run(&lab.definition().config_maps().sync(&hook));
+    lab.add_thing("t", json!({"children": [config_map("a", "1")]}));
+    lab.wait_synced(&lab.thing("t"));
+    let file = lab.folder.path().join("controllers.yaml");
+    for (blank, told) in [("", 1), ("# nothing yet\n---\n", 2)] {
+        fs::write(&file, blank).unwrap();
+        lab.wait_until("the log tells of it", || {
+            controller.log().matches("`controllers.yaml` is empty").count() == told
+        });
+    }
+    lab.merge(&lab.thing("t"), json!({"spec": {"children": [config_map("a", "2")]}}));
+    lab.wait(&lab.config_map("a"), "the last good one still works", |child| child["data"]["key"] == "2");
+    assert!(!controller.log().contains("controller stopping"));
+    fs::write(&file, "{apiVersion: v1, kind: List, items: []}\n").unwrap();
+    lab.wait_until("it is stopped on purpose", || controller.log().contains("controller stopping"));
+}
+
 const TEMPLATE: &str = "\
 apiVersion: v1
 kind: ConfigMap
