@@ -79,7 +79,7 @@ fn install_text_filters(registry: &mut Registry) {
     add(registry, "lines", Operand::Text, filters::lines);
     add(registry, "format", Operand::Text, format);
     add(registry, "trim", Operand::Whitespace, filters::trim);
-    add(registry, "indent", Operand::Whitespace, filters::indent);
+    add(registry, "indent", Operand::Whitespace, indent);
 }
 
 fn install_list_filters(registry: &mut Registry) {
@@ -297,6 +297,19 @@ fn join(state: &mut State, items: &Value, separator: Option<String>, named: Kwar
         joined.push_str(&text);
     }
     Ok(Value::from(joined))
+}
+
+/// Jinja's `indent`, paid for before it is made.
+fn indent(state: &mut State, args: Rest<ValueOrKwargs>) -> Result<Value, Error> {
+    let args = values(args);
+    let named = args.last().filter(|last| last.is_kwargs());
+    let width = match args.get(1).filter(|second| !second.is_kwargs()) {
+        Some(width) => width.as_usize(),
+        None => named.and_then(|named| named.get_attr("width").ok()?.as_usize()),
+    };
+    let lines = args.first().and_then(Value::as_str).map_or(0, |text| text.lines().count());
+    state.consume_fuel(lines.saturating_mul(width.unwrap_or(4)) as u64 / 64)?;
+    Value::from_function(filters::indent).call(state, &args)
 }
 
 /// Jinja's `format`, of what has a text. It is paid for before it is made, since a long text may be asked for many times over.

@@ -13,8 +13,11 @@ pub(super) const BUILTINS: [Builtin; 1] =
 /// `-` and eight hexadecimal digits.
 const MARK: usize = 9;
 
-fn dns_name(_: &mut State, arguments: &Arguments) -> Result<Value, Error> {
+fn dns_name(state: &mut State, arguments: &Arguments) -> Result<Value, Error> {
     let max = arguments.whole("max", 10..=253, Some(63))?;
+    // Each text is copied a few times on its way.
+    let bytes: usize = arguments.many().iter().map(|part| part.as_str().map_or(0, str::len)).sum();
+    state.consume_fuel(bytes as u64 / 16)?;
     let parts =
         arguments.many().iter().map(|part| part_text(arguments, part)).collect::<Result<Vec<_>, _>>()?;
     if parts.iter().all(String::is_empty) {

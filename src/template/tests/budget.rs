@@ -176,6 +176,9 @@ fn long_text_that_is_put_in_many_times_is_refused_before_it_is_made() {
         page("a: {{ '%s' | format([parent.big] * 1000) }}\n")
             .contains("a list cannot be written inside text")
     );
+    names("steps", &page("a: {{ ('a\\n' * 30000) | indent(100000) | length }}\n"));
+    names("steps", &page("a: {{ ('a\\n' * 30000) | indent(width=10**18) | length }}\n"));
+    names("steps", &page("a: {{ dns_name(*([parent.big] * 1000)) }}\n"));
     names("output", &page("a: {{ ([parent.big] * 1000) | to_json | length }}\n"));
     names("output", &page("a: {{ ([parent.big] * 1000) | to_yaml | length }}\n"));
     names("output", &page("a: {{ ([parent] * 1000) | to_json | length }}\n"));
