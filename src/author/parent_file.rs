@@ -33,7 +33,10 @@ pub(crate) fn unfit(hooks: &Path, hook: &str, file: &str, body: &[u8]) -> Option
         many => {
             let kinds: Vec<String> = many.iter().map(|value| called(value)).collect();
             let problem = told(&format!("holds {} documents", many.len())).found(kinds.join(", "));
-            Some(folder.hinted(problem))
+            Some(match &folder.example {
+                Some(example) if example == file => problem.hint("give one of them alone"),
+                _ => folder.hinted(problem),
+            })
         }
     }
 }

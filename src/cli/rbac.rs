@@ -14,6 +14,8 @@ use crate::cli::{Ended, show};
 use crate::config::spec::ResourceName;
 use crate::controller::source;
 use crate::object::name::Key;
+use crate::problem::nearest;
+use crate::schema::Catalog;
 
 /// Print the roles that `run` needs for these definitions, and no more
 #[derive(Args)]
@@ -97,6 +99,22 @@ fn resource(text: &str) -> Result<ResourceName, String> {
     let expected =
         || "expected a version and a plural, such as `v1/secrets` or `apps/v1/deployments`".to_string();
     let (api_version, resource) = text.rsplit_once('/').ok_or_else(expected)?;
+    let catalog = Catalog::built_in();
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    if catalog.knows_all_of(group) && catalog.resource(api_version, resource).is_none() {
+        // A role for what is none grants nothing, and nobody would say so.
+        let kinds: Vec<_> =
+            catalog.of_group(group).filter(|kind| kind.gvk.api_version() == api_version).collect();
+        let kind = kinds.iter().find(|kind| kind.gvk.kind.eq_ignore_ascii_case(resource));
+        let meant = kind.map(|kind| kind.plural.as_str());
+        let meant = meant.or_else(|| nearest(resource, kinds.iter().map(|kind| kind.plural.as_str())));
+        return Err(match meant {
+            Some(meant) => {
+                format!("there is no `{resource}` in `{api_version}`; did you mean `{api_version}/{meant}`?")
+            }
+            None => format!("there is no `{resource}` in `{api_version}`"),
+        });
+    }
     if api_version.is_empty() || resource.is_empty() || api_version.matches('/').count() > 1 {
         return Err(expected());
     }

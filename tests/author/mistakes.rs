@@ -195,3 +195,49 @@ fn definitions_that_are_named_and_not_there() {
         says(&syncwright(project.path(), &[arguments, &["--controllers", "nope"]].concat()), 2, "", err);
     }
 }
+
+/// Each call is told what it may answer, and not what another one may.
+#[test]
+fn answers_of_another_call() {
+    for (call, template, expected) in [
+        (
+            "finalize",
+            "",
+            "hint: write `finalized: true` where nothing is left to be done, or the parent stays for ever\n",
+        ),
+        (
+            "customize",
+            "",
+            "expected: `relatedResources`\nhint: write `relatedResources: []` to say that none is wanted\n",
+        ),
+        ("customize", "apiVersion: v1\n", "expected: `relatedResources`\n"),
+        ("default", "spec: {replicas: 2}\n", "hint: put what is to be filled in below `defaults:`\n"),
+        ("validate", "apiVersion: v1\nkind: Pod\n", "expected: `errors`, `warnings`\n"),
+        (
+            "sync",
+            "apiVersion: v1\nkind: List\nmetadata: {}\nitems: []\n",
+            "hint: give each of its items as a document of its own\n",
+        ),
+    ] {
+        let request = match call {
+            "default" | "validate" => format!("object: {{{}}}", PARENT.trim_end().replace('\n', ", ")),
+            _ => PARENT.to_string(),
+        };
+        let project = folder(&[(&format!("hooks/a/{call}.yaml"), template), ("request.yaml", &request)]);
+        let said = syncwright(project.path(), &["render", "a", call, "request.yaml"]);
+        assert!(said.code == 1 && said.err.ends_with(expected), "{call}: {}", said.err);
+    }
+}
+
+#[test]
+fn roles_for_a_kind_in_place_of_its_plural() {
+    let project = folder(&[("controllers.yaml", "")]);
+    for (typed, meant) in [
+        ("v1/secret", "v1/secrets"),
+        ("v1/Secret", "v1/secrets"),
+        ("apps/v1/deployment", "apps/v1/deployments"),
+    ] {
+        let said = syncwright(project.path(), &["rbac", "--related", typed]);
+        assert!(said.code == 2 && said.err.contains(&format!("did you mean `{meant}`?")), "{}", said.err);
+    }
+}

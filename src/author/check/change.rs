@@ -25,6 +25,7 @@ impl Check {
             return;
         }
         self.changed_fields(request, answer);
+        self.absent_fields(request);
         self.lost(request, answer);
         self.rerun_jobs(request, answer);
     }

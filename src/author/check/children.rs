@@ -46,7 +46,13 @@ impl Check {
         }
     }
 
-    fn misfits(&mut self, gvk: &Gvk, object: &Value, whole: Whole, child: &DesiredChild) -> Vec<Wrong> {
+    pub(super) fn misfits(
+        &mut self,
+        gvk: &Gvk,
+        object: &Value,
+        whole: Whole,
+        child: &DesiredChild,
+    ) -> Vec<Wrong> {
         let Some(kind) = self.catalog.kind(gvk) else {
             return self.unknown_kind(gvk).into_iter().collect();
         };

@@ -119,6 +119,13 @@ impl Crds {
         self.0.iter().filter(move |crd| crd.hook == hook).flat_map(|crd| &crd.kinds)
     }
 
+    /// The schema of a kind's objects, as its CRD has it.
+    pub(super) fn schema(&self, gvk: &Gvk) -> Option<&Value> {
+        let crd = self.0.iter().find(|crd| crd.kinds.contains(gvk))?;
+        let index = crd.kinds.iter().position(|kind| kind == gvk)?;
+        Some(&crd.document.value["spec"]["versions"][index]["schema"]["openAPIV3Schema"])
+    }
+
     /// Where the CRD of a kind says something of that version: the nearest to `path` that is there.
     pub(super) fn place(&self, gvk: &Gvk, path: &[&str]) -> Option<Place> {
         let crd = self.0.iter().find(|crd| crd.kinds.contains(gvk))?;

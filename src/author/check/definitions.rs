@@ -183,23 +183,30 @@ impl Check {
     }
 
     fn known(&mut self, all: &Definitions, definition: &Definition, name: &ResourceName, path: &[&str]) {
+        let Some((field, problem)) = self.unknown_resource(name) else { return };
+        let path: Vec<&str> = path.iter().copied().chain([field]).collect();
+        self.findings.add(Rule::UnknownKind, at(problem, all.place(definition, &path)));
+    }
+
+    /// What is wrong with the name of a resource, and in which of its fields, where all of its group are known.
+    pub(super) fn unknown_resource(&self, name: &ResourceName) -> Option<(&'static str, Problem)> {
         let plural = &name.resource;
         if self.catalog.resource(&name.api_version, plural).is_some()
             || !self.catalog.knows_all_of(name.group())
         {
-            return;
+            return None;
         }
         let group: Vec<_> = self.catalog.of_group(name.group()).collect();
         let other = group.iter().find(|kind| kind.plural == *plural);
         let problem = Problem::new(format!("there is no `{plural}` in `{}`", name.api_version));
-        let meant = nearest(plural, group.iter().map(|kind| kind.plural.as_str()));
+        let by_kind = group.iter().find(|kind| kind.gvk.kind.eq_ignore_ascii_case(plural));
+        let meant = by_kind.map(|kind| kind.plural.as_str());
+        let meant = meant.or_else(|| nearest(plural, group.iter().map(|kind| kind.plural.as_str())));
         let (field, hint) = match (other.or(self.catalog.named(plural).as_ref()), meant) {
             (Some(kind), _) => ("apiVersion", Some(format!("it is in `{}`", kind.gvk.api_version()))),
             (None, meant) => ("resource", meant.map(|meant| format!("did you mean `{meant}`?"))),
         };
-        let problem = Problem { hint, ..problem };
-        let path: Vec<&str> = path.iter().copied().chain([field]).collect();
-        self.findings.add(Rule::UnknownKind, at(problem, all.place(definition, &path)));
+        Some((field, Problem { hint, ..problem }))
     }
 
     /// The parent's CRD has what the controller writes.

@@ -1,5 +1,6 @@
 //! What a check finds, and by which rule.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -13,6 +14,13 @@ pub(crate) struct Finding {
     pub rule: Rule,
     pub problem: Problem,
     pub seen: Option<Seen>,
+}
+
+impl Finding {
+    pub(super) fn by_place(one: &Finding, other: &Finding) -> Ordering {
+        let key = |finding: &Finding| (finding.problem.place.clone(), finding.rule);
+        key(one).cmp(&key(other))
+    }
 }
 
 /// In which renders a finding showed.
@@ -66,12 +74,14 @@ pub(crate) enum Rule {
     ImmutableField,
     DroppedChild,
     RerunJob,
+    EndlessChildren,
+    UselessAllow,
 }
 
 /// A rule's name, level, and what it is about.
 type About = (Rule, &'static str, Level, &'static str);
 
-const ABOUT: [About; 32] = [
+const ABOUT: [About; 34] = [
     (Rule::Syntax, "syntax", Level::Error, "A file is neither YAML nor Jinja that can be read"),
     (Rule::Definition, "definition", Level::Error, "A controller's definition is not valid"),
     (Rule::Crd, "crd", Level::Error, "A CustomResourceDefinition lacks what a parent's kind needs"),
@@ -144,6 +154,18 @@ const ABOUT: [About; 32] = [
         "A child that exists is left out while another is not ready or gone",
     ),
     (Rule::RerunJob, "rerun-job", Level::Warning, "A Job is made again once its TTL has removed it"),
+    (
+        Rule::EndlessChildren,
+        "endless-children",
+        Level::Error,
+        "Each parent makes another one of its own kind",
+    ),
+    (
+        Rule::UselessAllow,
+        "useless-allow",
+        Level::Warning,
+        "A comment allows a rule that does not exist, or one that finds nothing there",
+    ),
 ];
 
 impl Rule {

@@ -24,11 +24,15 @@ pub(super) fn wrong(gvk: &Gvk, object: &Value, whole: Whole) -> Vec<Wrong> {
         ("", "Service") => look.service(spec),
         ("", "PersistentVolumeClaim") => look.claim(spec, &path),
         ("networking.k8s.io", "Ingress") => look.ingress(spec),
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => look.subjects(object),
         ("policy", "PodDisruptionBudget") => look.shares(spec, &path),
         ("apps", "Deployment") => {
             look.shares(&spec["strategy"]["rollingUpdate"], &below(&path, &["strategy", "rollingUpdate"]))
         }
         _ => {}
+    }
+    if whole == Whole::Yes && matches!(&*gvk.group, "apps" | "batch") {
+        look.counts(spec, &path);
     }
     if whole == Whole::Yes {
         for (index, template) in items(&spec["volumeClaimTemplates"]) {
@@ -38,6 +42,22 @@ pub(super) fn wrong(gvk: &Gvk, object: &Value, whole: Whole) -> Vec<Wrong> {
     }
     look.found
 }
+
+/// Of workloads and Jobs.
+const COUNTS: [&str; 12] = [
+    "replicas",
+    "minReadySeconds",
+    "revisionHistoryLimit",
+    "progressDeadlineSeconds",
+    "parallelism",
+    "completions",
+    "backoffLimit",
+    "activeDeadlineSeconds",
+    "ttlSecondsAfterFinished",
+    "startingDeadlineSeconds",
+    "successfulJobsHistoryLimit",
+    "failedJobsHistoryLimit",
+];
 
 impl Look<'_> {
     pub(super) fn say(&mut self, rule: Rule, path: &[String], rest: &str) -> &mut Problem {
@@ -55,6 +75,41 @@ impl Look<'_> {
             if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
                 let said = self.say(Rule::BadValue, &below(path, &[field]), &format!("is `{text}`"));
                 said.expected = Some("a number, or a share such as `25%`".into());
+            }
+        }
+    }
+
+    /// Who is given the rights of a role.
+    fn subjects(&mut self, object: &Value) {
+        let subjects = ["subjects".to_string()];
+        for (index, subject) in items(&object["subjects"]) {
+            let path = below(&subjects, &[&index]);
+            match subject["kind"].as_str() {
+                Some("ServiceAccount") if subject["namespace"].as_str().unwrap_or_default().is_empty() => {
+                    self.say(Rule::MissingField, &path, "has no `namespace`").hint =
+                        Some("a ServiceAccount is named with its namespace, of whatever binding".into());
+                }
+                Some("ServiceAccount" | "User" | "Group") | None => {}
+                Some(kind) => {
+                    self.say(Rule::BadValue, &below(&path, &["kind"]), &format!("is `{kind}`")).expected =
+                        Some("`ServiceAccount`, `User` or `Group`".into());
+                }
+            }
+        }
+        if let Some(kind) =
+            object["roleRef"]["kind"].as_str().filter(|kind| !["Role", "ClusterRole"].contains(kind))
+        {
+            self.say(Rule::BadValue, &below(&[], &["roleRef", "kind"]), &format!("is `{kind}`")).expected =
+                Some("`Role` or `ClusterRole`".into());
+        }
+    }
+
+    /// How many or how long: the API server wants none of them below zero.
+    fn counts(&mut self, spec: &Value, path: &[String]) {
+        for field in COUNTS {
+            if let Some(number) = spec[field].as_i64().filter(|number| *number < 0) {
+                let said = self.say(Rule::BadValue, &below(path, &[field]), &format!("is {number}"));
+                said.expected = Some("0 or more".into());
             }
         }
     }

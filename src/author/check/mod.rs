@@ -8,6 +8,7 @@ mod children;
 mod coverage;
 pub(in crate::author) mod crds;
 mod definitions;
+mod endless;
 mod examples;
 pub(crate) mod finding;
 mod jobs;
@@ -17,6 +18,9 @@ mod look;
 pub(in crate::author) mod names;
 mod ownership;
 mod pods;
+mod ports;
+mod possible;
+mod related;
 pub(in crate::author) mod requests;
 mod reviews;
 mod selected;
@@ -143,7 +147,7 @@ pub(crate) fn check(project: &Project) -> Result<Report, Problem> {
     let mut sources = Sources::new(project.hooks, check.shelf.label());
     let told = |(finding, veil): (Finding, Option<Arc<Veil>>)| {
         let problem = sources.complete(finding.problem);
-        let allowed = project.allowed.contains(&finding.rule) || sources.allow(finding.rule, &problem);
+        let allowed = sources.allow(finding.rule, &problem) || project.allowed.contains(&finding.rule);
         let asked = problem.place.as_ref().is_none_or(|place| project.asks_for(&place.file));
         let problem = match veil {
             Some(veil) => problem.reworded(|text| veil.text(text).into_owned()),
@@ -151,8 +155,16 @@ pub(crate) fn check(project: &Project) -> Result<Report, Problem> {
         };
         (asked && !allowed).then_some(Finding { problem, ..finding })
     };
+    let mut findings: Vec<Finding> = check.findings.sorted().into_iter().filter_map(told).collect();
+    if !project.allowed.contains(&Rule::UselessAllow) {
+        let useless = sources.useless(project.definitions).into_iter();
+        let asked = useless
+            .filter(|problem| problem.place.as_ref().is_none_or(|place| project.asks_for(&place.file)));
+        findings.extend(asked.map(|problem| Finding { rule: Rule::UselessAllow, problem, seen: None }));
+        findings.sort_by(Finding::by_place);
+    }
     Ok(Report {
-        findings: check.findings.sorted().into_iter().filter_map(told).collect(),
+        findings,
         hooks: state.hooks.iter().filter(|state| project.asks_for_hook(&state.hook)).count(),
         renders: requests.iter().filter(|request| project.asks_for_hook(&request.hook)).count(),
         version: check.catalog.version.clone(),
@@ -191,6 +203,9 @@ impl Check {
                 self.traps(request, &answer);
                 self.changes(request, &answer);
                 self.long_name(request, &answer);
+                self.ports(request, &answer);
+                self.related(request, &answer);
+                self.endless(request, &answer);
                 self.findings.veil = None;
             }
         }

@@ -195,7 +195,7 @@ impl Check {
     }
 
     /// The object with its kind's defaults and what the API server adds to any.
-    fn as_created(&self, mut object: Value) -> Value {
+    pub(super) fn as_created(&self, mut object: Value) -> Value {
         let kind = self.catalog.kind(&gvk(&object));
         if let Some(kind) = kind {
             kind.fill(&mut object);

@@ -42,8 +42,18 @@ impl Check {
     }
 }
 
+/// The spec of the pods that a child makes, if it makes any.
+pub(super) fn pod_spec(child: &DesiredChild) -> Option<&Value> {
+    let spec = child.object.get("spec")?;
+    match child.object.get("kind")?.as_str()? {
+        "CronJob" => Some(&spec["jobTemplate"]["spec"]["template"]["spec"]),
+        "Pod" => Some(spec),
+        _ => Some(&spec["template"]["spec"]),
+    }
+}
+
 /// The labels of the pods that a child makes, if it makes any.
-fn pod_labels(child: &DesiredChild) -> Option<&Value> {
+pub(super) fn pod_labels(child: &DesiredChild) -> Option<&Value> {
     let object = &child.object;
     let (kind, spec) = (object.get("kind")?.as_str()?, object.get("spec")?);
     match kind {

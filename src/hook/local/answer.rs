@@ -103,6 +103,7 @@ impl Response {
         };
         answer.children = self.children.into_iter().map(desired).collect();
         answer.status_origin = self.origins.remove("status");
+        answer.related_origin = self.origins.remove("relatedResources");
         Ok(answer)
     }
 
@@ -190,7 +191,10 @@ fn problem(origin: &Origin, path: &[&str], message: impl Into<String>) -> Proble
 }
 
 fn wrong_type(origin: &Origin, path: &[&str], found: &Value, expected: &str) -> Problem {
-    let message = format!("`{}` is of the wrong type", dotted(&origin.steps(path)));
+    let message = match dotted(&origin.steps(path)) {
+        whole if whole.is_empty() => "the document is of the wrong type".into(),
+        path => format!("`{path}` is of the wrong type"),
+    };
     problem(origin, path, message).found(kind_of(found)).expected(expected)
 }
 
@@ -216,6 +220,10 @@ fn check_child(object: &Map<String, Value>, origin: &Origin) -> Result<(), Probl
             format!("child `{kind}` holds `{field}`, which is a field of the answer"),
         )
         .hint("put `---` on a line of its own between a child and the answer's fields"));
+    }
+    if kind == "List" && object.contains_key("items") {
+        return Err(problem(origin, &["kind"], "a `List` is no child")
+            .hint("give each of its items as a document of its own"));
     }
     let metadata = match object.get("metadata") {
         Some(Value::Object(metadata)) => metadata,
@@ -344,7 +352,11 @@ fn check_related(list: &Value, origin: &Origin) -> Result<(), Problem> {
 
 fn unknown_field(name: &str, origin: &Origin, known: &[&str]) -> Problem {
     let problem = problem(origin, &[], format!("unknown response field `{name}`"));
-    if matches!(name, "apiVersion" | "kind" | "metadata" | "spec") {
+    if known == ["defaults"] {
+        return problem.hint("put what is to be filled in below `defaults:`");
+    }
+    let has_children = known.contains(&"children") || known.contains(&"attachments");
+    if has_children && matches!(name, "apiVersion" | "kind" | "metadata" | "spec") {
         return problem.hint("a child needs both `apiVersion` and `kind`");
     }
     match nearest(name, known.iter().copied()) {
@@ -384,10 +396,7 @@ fn text_in<'a>(object: &'a Map<String, Value>, key: &str) -> &'a str {
 }
 
 fn rendered_nothing(shape: &Shape, file: &str) -> Problem {
-    let name = match shape.call {
-        Call::Customize => "relatedResources",
-        _ => shape.children_field(),
-    };
+    let name = shape.children_field();
     let nothing = Problem::new("rendered nothing: not a single document").at(Place {
         file: file.into(),
         line: 1,
@@ -395,6 +404,16 @@ fn rendered_nothing(shape: &Shape, file: &str) -> Problem {
     });
     if shape.call == Call::Convert {
         return nothing.expected("fields of the object in its other version, such as `spec`");
+    }
+    if shape.call == Call::Finalize {
+        return nothing
+            .expected("a child that is still needed, or a field of the answer")
+            .hint("write `finalized: true` where nothing is left to be done, or the parent stays for ever");
+    }
+    if shape.call == Call::Customize {
+        return nothing
+            .expected("`relatedResources`")
+            .hint("write `relatedResources: []` to say that none is wanted");
     }
     nothing
         .expected("a child, or a field of the answer")

@@ -35,6 +35,8 @@ pub(crate) struct Answer {
     pub annotations: BTreeMap<String, Option<String>>,
     /// What a customize hook wants to see.
     pub related: Vec<RelatedRule>,
+    /// Where the author wrote that, when a template of ours made it.
+    pub related_origin: Option<Origin>,
 }
 
 /// A child as the hook wants it: `apiVersion`, `kind` and `metadata.name` are there.
