@@ -1,10 +1,8 @@
 //! Who may call: those who have a token, and those whose certificate somebody vouches for. Both are read from files, and
 //! anew when these change; a file that cannot be used leaves what was there.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::sync::Arc;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -23,46 +21,10 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::problem::Problem;
+use crate::serve::followed::{Followed, Words, bytes};
 use crate::serve::form::Form;
 
-/// A file that is read anew when it changes.
-#[derive(Debug)]
-struct Followed<T> {
-    path: PathBuf,
-    read: fn(&Path) -> Result<T, Problem>,
-    held: Mutex<(Stamp, Arc<T>)>,
-}
-
-/// Tells a changed file by its time and size.
-pub(super) type Stamp = Option<(SystemTime, u64)>;
-
-pub(super) fn stamp(path: &Path) -> Stamp {
-    let metadata = fs::metadata(path).ok()?;
-    Some((metadata.modified().ok()?, metadata.len()))
-}
-
-impl<T> Followed<T> {
-    fn open(path: PathBuf, read: fn(&Path) -> Result<T, Problem>) -> Result<Self, Problem> {
-        let held = Mutex::new((stamp(&path), Arc::new(read(&path)?)));
-        Ok(Followed { path, read, held })
-    }
-
-    fn current(&self) -> Arc<T> {
-        let mut held: MutexGuard<'_, _> = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamp = stamp(&self.path);
-        if stamp != held.0 {
-            held.0 = stamp;
-            match (self.read)(&self.path) {
-                Ok(read) => {
-                    held.1 = Arc::new(read);
-                    tracing::info!(file = %self.path.display(), "who may call has changed");
-                }
-                Err(problem) => tracing::error!(error = %problem, "who may call stays as it was"),
-            }
-        }
-        held.1.clone()
-    }
-}
+const WORDS: Words = Words { changed: "who may call has changed", unfit: "who may call stays as it was" };
 
 /// Bearer tokens, any of which opens the door; only their digests are kept.
 #[derive(Debug)]
@@ -71,7 +33,7 @@ pub(crate) struct Tokens(Followed<Vec<[u8; 32]>>);
 impl Tokens {
     /// Reads a file with one token a line.
     pub(crate) fn open(path: PathBuf) -> Result<Tokens, Problem> {
-        Followed::open(path, read_tokens).map(Tokens)
+        Followed::open(vec![path], |paths| read_tokens(&paths[0]), WORDS).map(Tokens)
     }
 
     /// Takes the same time for every token.
@@ -108,7 +70,7 @@ pub(crate) struct Authorities(Followed<Arc<dyn ClientCertVerifier>>);
 impl Authorities {
     /// Reads a file of certificates, PEM.
     pub(crate) fn open(path: PathBuf) -> Result<Authorities, Problem> {
-        Followed::open(path, read_authorities).map(Authorities)
+        Followed::open(vec![path], |paths| read_authorities(&paths[0]), WORDS).map(Authorities)
     }
 }
 
@@ -160,10 +122,6 @@ impl ClientCertVerifier for Authorities {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.current().supported_verify_schemes()
     }
-}
-
-fn bytes(path: &Path) -> Result<Vec<u8>, Problem> {
-    fs::read(path).map_err(|error| Problem::new(format!("`{}` cannot be read: {error}", path.display())))
 }
 
 fn unfit(path: &Path, expected: &str) -> Problem {

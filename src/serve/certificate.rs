@@ -1,8 +1,7 @@
 //! The certificate that the service shows: read from files, and read anew when they change, or handed in.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -12,7 +11,8 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
 use crate::problem::Problem;
-use crate::serve::callers::{Authorities, Stamp, stamp};
+use crate::serve::callers::Authorities;
+use crate::serve::followed::{Followed, Words, bytes};
 
 /// A certificate's two files, PEM.
 #[derive(Clone, Debug)]
@@ -23,21 +23,25 @@ pub(crate) struct Files {
 
 /// What is shown. What cannot be used leaves what was there.
 #[derive(Debug)]
-pub(crate) struct Certificate {
-    /// Where it comes from; without files it is handed in.
-    files: Option<Files>,
-    held: Mutex<Held>,
+pub(crate) struct Certificate(Source);
+
+#[derive(Debug)]
+enum Source {
+    Files(Followed<CertifiedKey>),
+    Handed(Mutex<Handed>),
 }
 
 #[derive(Debug, Default)]
-struct Held {
-    stamps: [Stamp; 2],
+struct Handed {
     key: Option<Arc<CertifiedKey>>,
-    /// When the authority ends that signs, in seconds since 1970, where it is ours.
+    /// When the authority ends that signs, in seconds since 1970.
     authority: Option<i64>,
     /// Why there is none, or none newer.
     trouble: Option<String>,
 }
+
+const WORDS: Words =
+    Words { changed: "certificate loaded", unfit: "certificate cannot be used, the last one stays" };
 
 /// How the certificate stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,37 +56,50 @@ pub(crate) struct Standing {
 impl Certificate {
     /// Reads the files.
     pub(crate) fn open(files: Files) -> Result<Certificate, Problem> {
-        let stamps = files.stamps();
-        let key = Some(Arc::new(files.read()?));
-        Ok(Certificate { files: Some(files), held: Mutex::new(Held { stamps, key, ..Held::default() }) })
+        let read = |paths: &[PathBuf]| read(&paths[0], &paths[1]);
+        let followed = Followed::open(vec![files.certificate, files.key], read, WORDS)?;
+        Ok(Certificate(Source::Files(followed)))
     }
 
     /// One that is still to come: until then nobody can connect.
     pub(crate) fn awaited() -> Certificate {
         let trouble = Some("there is no certificate yet".to_string());
-        Certificate { files: None, held: Mutex::new(Held { trouble, ..Held::default() }) }
+        Certificate(Source::Handed(Mutex::new(Handed { trouble, ..Handed::default() })))
     }
 
-    /// Shows this certificate from the next connection on. All are PEM; of the authorities the first is the one that
-    /// signs.
+    /// Shows this certificate from the next connection on, where none comes from files. All are PEM; of the authorities the
+    /// first is the one that signs.
     pub(crate) fn show(&self, certificate: &str, key: &str, authorities: &str) -> Result<(), Problem> {
         let key = certified(certificate.as_bytes(), key.as_bytes(), ["the certificate", "its key"])?;
-        let mut held = self.held();
-        (held.key, held.trouble) = (Some(Arc::new(key)), None);
         let signing = CertificateDer::pem_slice_iter(authorities.as_bytes()).next();
-        held.authority = signing.and_then(|der| end_of(&der.ok()?));
+        let authority = signing.and_then(|der| end_of(&der.ok()?));
+        self.hand(|handed| *handed = Handed { key: Some(Arc::new(key)), authority, trouble: None });
         Ok(())
     }
 
     /// Says why none comes.
     pub(crate) fn wait_for(&self, trouble: &str) {
-        self.held().trouble = Some(trouble.to_string());
+        self.hand(|handed| handed.trouble = Some(trouble.to_string()));
+    }
+
+    fn hand(&self, change: impl FnOnce(&mut Handed)) {
+        if let Source::Handed(handed) = &self.0 {
+            change(&mut handed.lock().unwrap_or_else(PoisonError::into_inner));
+        }
     }
 
     pub(crate) fn standing(&self) -> Standing {
-        let until = self.current().as_ref().and_then(|key| end_of(key.cert.first()?));
-        let held = self.held();
-        Standing { until, authority: held.authority, trouble: held.trouble.clone() }
+        let (key, authority, trouble) = match &self.0 {
+            Source::Files(files) => {
+                let (key, trouble) = files.standing();
+                (Some(key), None, trouble)
+            }
+            Source::Handed(handed) => {
+                let handed = handed.lock().unwrap_or_else(PoisonError::into_inner);
+                (handed.key.clone(), handed.authority, handed.trouble.clone())
+            }
+        };
+        Standing { until: key.and_then(|key| end_of(key.cert.first()?)), authority, trouble }
     }
 
     /// TLS from 1.2 on, with this certificate, for those for whom the authorities vouch.
@@ -97,35 +114,10 @@ impl Certificate {
         clients.with_cert_resolver(self)
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A look at the files for each connection is cheap: API servers keep theirs.
     fn current(&self) -> Option<Arc<CertifiedKey>> {
-        let mut held = self.held();
-        if let Some(files) = &self.files {
-            let stamps = files.stamps();
-            if stamps != held.stamps {
-                held.stamps = stamps;
-                held.take_up(files);
-            }
-        }
-        held.key.clone()
-    }
-}
-
-impl Held {
-    fn take_up(&mut self, files: &Files) {
-        match files.read() {
-            Ok(key) => {
-                (self.key, self.trouble) = (Some(Arc::new(key)), None);
-                tracing::info!(file = %files.certificate.display(), "certificate loaded");
-            }
-            Err(problem) => {
-                tracing::error!(error = %problem, "certificate cannot be used, the last one stays");
-                self.trouble = Some(problem.to_string());
-            }
+        match &self.0 {
+            Source::Files(files) => Some(files.current()),
+            Source::Handed(handed) => handed.lock().unwrap_or_else(PoisonError::into_inner).key.clone(),
         }
     }
 }
@@ -142,15 +134,9 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
-impl Files {
-    fn stamps(&self) -> [Stamp; 2] {
-        [&self.certificate, &self.key].map(|path| stamp(path))
-    }
-
-    fn read(&self) -> Result<CertifiedKey, Problem> {
-        let names = [&self.certificate, &self.key].map(|path| format!("`{}`", path.display()));
-        certified(&text(&self.certificate)?, &text(&self.key)?, names.each_ref().map(String::as_str))
-    }
+fn read(certificate: &Path, key: &Path) -> Result<CertifiedKey, Problem> {
+    let names = [certificate, key].map(|path| format!("`{}`", path.display()));
+    certified(&bytes(certificate)?, &bytes(key)?, names.each_ref().map(String::as_str))
 }
 
 /// Reads a certificate and its key, both PEM, of which is spoken by these names.
@@ -163,10 +149,6 @@ fn certified(certificate: &[u8], key: &[u8], names: [&str; 2]) -> Result<Certifi
         rustls::Error::InconsistentKeys(_) => unfit(names[1], "the key of the certificate"),
         other => Problem::new(format!("{} cannot be used: {other}", names[0])),
     })
-}
-
-fn text(path: &Path) -> Result<Vec<u8>, Problem> {
-    fs::read(path).map_err(|error| Problem::new(format!("`{}` cannot be read: {error}", path.display())))
 }
 
 fn unfit(name: &str, expected: &str) -> Problem {

@@ -9,6 +9,7 @@ mod call;
 pub(crate) mod callers;
 pub(crate) mod certificate;
 pub(crate) mod connections;
+mod followed;
 mod form;
 mod pages;
 mod review;
