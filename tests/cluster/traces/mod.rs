@@ -272,7 +272,8 @@ fn values_of_secrets_are_in_no_trace() {
         lab.create("v1", "secrets", object);
     }
     let authorization = json!({"secretRef": {"name": "auth", "namespace": lab.namespace, "key": "token"}});
-    let children = lab.definition().named("children").child("v1", "secrets", "InPlace").sync(&hook);
+    let children = lab.definition().named("children").config_maps();
+    let children = children.child("v1", "secrets", "InPlace").sync(&hook);
     let children = children.with("/spec/hooks/sync/webhook/authorization", authorization);
     let rule = json!([{
         "apiVersion": "v1", "resource": "secrets", "labelSelector": {"matchLabels": {"decorated": lab.namespace}},
