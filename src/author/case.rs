@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::author::masked;
+use crate::author::{masked, text};
 use crate::hook::local::{Given, Reason, Shelf, in_file, to_yaml};
 use crate::problem::Problem;
 use crate::template::yaml;
@@ -150,12 +150,15 @@ impl Case {
             )]));
         }
         let path = self.path("request.yaml");
-        let body = fs::read(&path)?;
-        let got = match self.answer(shelf, &path, &body) {
-            Ok(got) => got,
+        let answered = text::read(&path).and_then(|body| {
+            let got = self.answer(shelf, &path, body.as_bytes())?;
+            Ok((body, got))
+        });
+        let (body, got) = match answered {
+            Ok(answered) => answered,
             Err(problem) => return Ok(Verdict::Failed(problem.page().lines().map(String::from).collect())),
         };
-        let wrong = self.compare(&got, &body)?;
+        let wrong = self.compare(&got, body.as_bytes());
         match accept {
             _ if wrong.is_empty() => Ok(Verdict::Passed),
             Accept::No => Ok(Verdict::Failed(wrong)),
@@ -175,24 +178,26 @@ impl Case {
         }
     }
 
-    fn compare(&self, got: &Got, request: &[u8]) -> io::Result<Vec<String>> {
-        Ok(match (got, self.files) {
+    fn compare(&self, got: &Got, request: &[u8]) -> Vec<String> {
+        match (got, self.files) {
             (_, Files { response: true, error: true, .. }) => {
                 let call = &self.call;
                 vec![format!(
                     "it has both `{call}.response.yaml` and `{call}.error.txt`: one of them is expected"
                 )]
             }
-            (Got::Response(got), Files { response: true, .. }) => match self.expected()? {
+            (Got::Response(got), Files { response: true, .. }) => match self.expected() {
                 Ok(expected) => masked::differences(request, &expected, got),
                 Err(problem) => problem.page().lines().map(String::from).collect(),
             },
-            (Got::Page(got), Files { error: true, .. }) => {
-                let expected = fs::read_to_string(self.path("error.txt"))?;
-                // An editor's or git's line ends are no difference.
-                let expected = expected.replace("\r\n", "\n");
-                masked::texts(request, differing_pages(expected.trim_end(), got))
-            }
+            (Got::Page(got), Files { error: true, .. }) => match text::read(&self.path("error.txt")) {
+                Ok(expected) => {
+                    // An editor's or git's line ends are no difference.
+                    let expected = expected.replace("\r\n", "\n");
+                    masked::texts(request, differing_pages(expected.trim_end(), got))
+                }
+                Err(problem) => problem.page().lines().map(String::from).collect(),
+            },
             (Got::Response(_), Files { error: true, .. }) => vec!["expected an error, got an answer".into()],
             (Got::Page(page), Files { response: true, .. }) => {
                 let lines = page.lines().map(|line| format!("  {line}"));
@@ -205,19 +210,19 @@ impl Case {
                     "hint: write what it gets now with `--accept`, then read it".into(),
                 ]
             }
-        })
+        }
     }
 
-    fn expected(&self) -> io::Result<Result<Value, Problem>> {
+    fn expected(&self) -> Result<Value, Problem> {
         let path = self.path("response.yaml");
-        let (file, text) = (path.display().to_string(), fs::read_to_string(&path)?);
-        Ok(yaml::read(&file, &text).and_then(|mut documents| match documents.len() {
+        let (file, text) = (path.display().to_string(), text::read(&path)?);
+        yaml::read(&file, &text).and_then(|mut documents| match documents.len() {
             1 => Ok(documents.remove(0).value),
             0 => Err(Problem::new(format!("`{file}` is empty")).expected("the whole answer").hint(BY_ITSELF)),
             many => Err(Problem::new(format!("`{file}` holds {many} documents"))
                 .expected("one, with the children in a list: `children: […]`")
                 .hint(BY_ITSELF)),
-        }))
+        })
     }
 
     /// Writes what was got as what is expected, and returns where.
@@ -252,7 +257,7 @@ pub(in crate::author) fn of_file(path: &Path) -> impl Fn(io::Error) -> io::Error
 /// The folders in a folder, by name, but for hidden ones and those that begin with `_`.
 pub(crate) fn folders_in(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut folders = Vec::new();
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(folder).map_err(of_file(folder))? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default();
         if !path.is_dir()
@@ -273,7 +278,7 @@ pub(crate) fn folders_in(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
 /// Files of a case that lie beside the cases' folders, where nothing would look for them.
 fn strays_in(cases: &Path) -> io::Result<Vec<String>> {
     let mut strays = Vec::new();
-    for entry in fs::read_dir(cases)? {
+    for entry in fs::read_dir(cases).map_err(of_file(cases))? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if [".request.yaml", ".response.yaml", ".error.txt"].iter().any(|ending| name.ends_with(ending)) {
             strays.push(name);
@@ -286,7 +291,7 @@ fn strays_in(cases: &Path) -> io::Result<Vec<String>> {
 /// The calls that a case's files are about. A misspelt file is a call without a request, which fails.
 fn calls_in(folder: &Path) -> io::Result<BTreeMap<String, Files>> {
     let mut calls: BTreeMap<String, Files> = BTreeMap::new();
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(folder).map_err(of_file(folder))? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if name.starts_with('.') || name == "README.md" {
             continue;

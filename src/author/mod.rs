@@ -18,3 +18,4 @@ pub(crate) mod record;
 pub(crate) mod render;
 pub(crate) mod schema;
 pub(crate) mod test;
+mod text;

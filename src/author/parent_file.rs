@@ -2,13 +2,13 @@
 //!
 //! Jinja would only find a field absent in it; its author took one file for another.
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
 use crate::author::check::crds::kinds;
 use crate::author::check::requests::gvk;
+use crate::author::text;
 use crate::object::name::Gvk;
 use crate::problem::Problem;
 use crate::template::yaml;
@@ -101,7 +101,7 @@ impl Folder {
     fn of(hooks: &Path, hook: &str) -> Folder {
         let folder = hooks.join(hook);
         let file = folder.join("crd.yaml");
-        let text = fs::read_to_string(&file).unwrap_or_default();
+        let text = text::read(&file).unwrap_or_default();
         let documents = yaml::read(&file.display().to_string(), &text).unwrap_or_default();
         let example = Some(folder.join("example.yaml")).filter(|file| file.is_file());
         Folder {

@@ -146,15 +146,6 @@ fn names_that_are_no_text() {
 }
 
 #[test]
-fn files_that_cannot_be_read_are_named() {
-    let project = folder(&[("hooks/site/sync.yaml", SYNC), ("hooks/site/crd.yaml", "")]);
-    fs::write(project.path().join("hooks/site/example.yaml"), b"a: caf\xe9\n").unwrap();
-    let err =
-        "error: `hooks` cannot be read: `hooks/site/example.yaml`: stream did not contain valid UTF-8\n";
-    says(&syncwright(project.path(), &["check"]), 2, "", err);
-}
-
-#[test]
 fn a_case_without_its_folder() {
     let project = folder(&[("hooks/site/sync.yaml", SYNC), ("hooks/site/cases/sync.request.yaml", PARENT)]);
     let out = "FAILED site/sync.request.yaml\n  `sync.request.yaml` is no file of a case\n  expected: a folder for each case, `cases/<case>/`\n1 failed\n";

@@ -99,3 +99,45 @@ fn hooks_folder_that_is_one_hooks_own_is_called_so() {
         );
     }
 }
+
+#[test]
+fn file_that_is_no_text_is_told_and_keeps_nothing_else_from_being_looked_at() {
+    let project = folder(&[
+        ("hooks/site/sync.yaml", "status: {image: {{ parent.spec.image }}}\n"),
+        ("hooks/site/cases/good/sync.request.yaml", SITE),
+        ("hooks/site/cases/good/sync.response.yaml", "status: {image: a}\nchildren: []\n"),
+        ("hooks/site/cases/odd/sync.request.yaml", SITE),
+        ("hooks/site/cases/odder/sync.response.yaml", "status: {image: a}\nchildren: []\n"),
+    ]);
+    let hooks = project.path().join("hooks/site");
+    std::fs::write(hooks.join("cases/odd/sync.response.yaml"), b"# ok\nstatus: {image: \xe4}\n").unwrap();
+    std::fs::write(hooks.join("cases/odder/sync.request.yaml"), b"\xff\xfea\0").unwrap();
+    std::fs::write(hooks.join("crd.yaml"), b"kind: \xe4\n").unwrap();
+    let path = std::ffi::CString::new(hooks.join("example.yaml").to_str().unwrap()).unwrap();
+    // SAFETY: a plain system call with a path that ends in a zero.
+    assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+    let no_text = |file: &str, line: &str, at: &str, text: &str, column: usize| {
+        format!(
+            "{file}:{at}: the file is not UTF-8 text\n   |\n {line} | {text}\n   | {}^\nfound: the byte 0xE4\n\
+             hint: save it as UTF-8\n",
+            " ".repeat(column)
+        )
+    };
+    let response =
+        no_text("hooks/site/cases/odd/sync.response.yaml", "2", "2:17", "status: {image: \u{fffd}}", 16);
+    let request =
+        "hooks/site/cases/odder/sync.request.yaml:1:1: the file is UTF-16 text\nhint: save it as UTF-8\n";
+    let indented = |page: &str| page.lines().map(|line| format!("  {line}\n")).collect::<String>();
+    let told = format!(
+        "FAILED site/odd/sync\n{}FAILED site/odder/sync\n{}1 passed, 2 failed\n",
+        indented(&response),
+        indented(request)
+    );
+    says(&syncwright(project.path(), &["test"]), 1, &told, "");
+    let checked = syncwright(project.path(), &["check"]);
+    let text = &checked.out;
+    let crd = no_text("hooks/site/crd.yaml", "1", "1:7", "kind: \u{fffd}", 6);
+    for page in [&*crd, "hooks/site/example.yaml:1:1: this is no file\n", request] {
+        assert!(text.contains(page), "{page}\n{text}");
+    }
+}

@@ -1,6 +1,5 @@
 //! The parents' kinds: `hooks/<hook>/crd.yaml`.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -10,6 +9,7 @@ use crate::author::case;
 use crate::author::check::finding::{Findings, Rule};
 use crate::author::check::requests::gvk;
 use crate::author::check::traps;
+use crate::author::text;
 use crate::object::name::Gvk;
 use crate::problem::{Place, Problem};
 use crate::schema::{self, Catalog, Misfit, Whole};
@@ -31,11 +31,11 @@ impl Crds {
         let mut crds = Crds::default();
         for (hook, folder) in case::folders_in(hooks)? {
             let file = folder.join("crd.yaml");
-            if !file.is_file() {
+            if !file.exists() {
                 continue;
             }
-            let text = fs::read_to_string(&file).map_err(case::of_file(&file))?;
-            match yaml::read(&file.display().to_string(), &text) {
+            let name = file.display().to_string();
+            match text::read(&file).and_then(|text| yaml::read(&name, &text)) {
                 Ok(documents) if documents.is_empty() => {
                     let place = Place { file: file.display().to_string(), line: 1, column: 1 };
                     let problem = Problem::new("there is no CustomResourceDefinition in it").at(place);

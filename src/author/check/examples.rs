@@ -1,7 +1,5 @@
 //! `example.yaml`: objects for `kubectl apply`, so they are held against their kinds' schemas.
 
-use std::fs;
-
 use serde_json::Value;
 
 use crate::author::case;
@@ -11,6 +9,7 @@ use crate::author::check::finding::Rule;
 use crate::author::check::requests::gvk;
 use crate::author::check::traps;
 use crate::author::check::{look, names};
+use crate::author::text;
 use crate::object::name::Gvk;
 use crate::problem::Problem;
 use crate::schedule::Schedule;
@@ -24,8 +23,11 @@ impl Check {
         let folders = case::folders_in(self.shelf.root()).unwrap_or_default();
         for (_, folder) in folders {
             let file = folder.join("example.yaml");
-            let Ok(text) = fs::read_to_string(&file) else { continue };
-            match yaml::read(&file.display().to_string(), &text) {
+            if !file.exists() {
+                continue;
+            }
+            let name = file.display().to_string();
+            match text::read(&file).and_then(|text| yaml::read(&name, &text)) {
                 Ok(documents) => documents.iter().for_each(|document| self.example(document)),
                 Err(problem) => self.findings.add(Rule::Syntax, problem),
             }

@@ -1,13 +1,14 @@
 //! What is rendered: every case, and every example as a parent that has just been made.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
 use crate::author::case;
+use crate::author::check::finding::Rule;
 use crate::author::check::{Check, is_review};
+use crate::author::text;
 use crate::config::spec::Role;
 use crate::object::name::Gvk;
 use crate::template::yaml::{self, Document};
@@ -108,11 +109,17 @@ pub(in crate::author) fn gvk(object: &Value) -> Gvk {
 
 impl Check {
     /// Everything that can be rendered in a hooks folder.
-    pub(super) fn requests(&self, hooks: &Path) -> io::Result<Vec<Request>> {
+    pub(super) fn requests(&mut self, hooks: &Path) -> io::Result<Vec<Request>> {
         let mut requests = Vec::new();
         for case in case::find(hooks)? {
             let Some(question) = case.question() else { continue };
-            let body = fs::read(&question.file).map_err(case::of_file(&question.file))?;
+            let body = match text::read(&question.file) {
+                Ok(text) => text.into_bytes(),
+                Err(problem) => {
+                    self.findings.add(Rule::Syntax, problem);
+                    continue;
+                }
+            };
             let document = document(&question.file, &body);
             let fields = document.as_ref().map(fields).unwrap_or_default();
             requests.push(Request {
@@ -127,8 +134,8 @@ impl Check {
         }
         for (hook, folder) in case::folders_in(hooks)? {
             let file = folder.join("example.yaml");
-            if file.is_file() {
-                let text = fs::read_to_string(&file).map_err(case::of_file(&file))?;
+            // What cannot be read is told where it is held against its schema.
+            if let Ok(text) = text::read(&file) {
                 requests.extend(self.example_requests(&hook, &file.display().to_string(), &text));
             }
         }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::author::check::finding::Rule;
+use crate::author::text;
 use crate::problem::{Place, Problem, Snippet, nearest};
 
 /// Reads each file once.
@@ -93,7 +94,7 @@ impl Sources {
 
     fn line(&mut self, file: &str, number: usize) -> Option<&str> {
         if !self.lines.contains_key(file) {
-            let text = fs::read_to_string(file).unwrap_or_default();
+            let text = text::read(Path::new(file)).unwrap_or_default();
             self.lines.insert(file.to_string(), text.lines().map(String::from).collect());
         }
         self.lines[file].get(number.checked_sub(1)?).map(String::as_str)

@@ -18,6 +18,7 @@ use crate::author::parents::crd::{self, Crd, Meant};
 use crate::author::parents::dice::Dice;
 use crate::author::parents::odd;
 use crate::author::properties::judge::Judge;
+use crate::author::text;
 use crate::config::{self, Definition};
 use crate::hook::local::Shelf;
 use crate::problem::Problem;
@@ -100,7 +101,7 @@ fn version_of(definitions: &Option<Vec<Definition>>, hook: &str) -> Option<Strin
 /// The author's own example: what the API server is known to take where a rule is not ours to judge.
 fn known_good(folder: &Path) -> Value {
     let path = folder.join("example.yaml");
-    let text = fs::read_to_string(&path).unwrap_or_default();
+    let text = text::read(&path).unwrap_or_default();
     let documents = yaml::read(&path.display().to_string(), &text).unwrap_or_default();
     documents.into_iter().next().map(|document| document.value).unwrap_or_default()
 }

@@ -135,7 +135,9 @@ fn read_file(path: &Path, bytes: u64) -> Result<String, String> {
     }
     let bytes = fs::read(path).map_err(|error| format!("the file cannot be read: {error}"))?;
     String::from_utf8(bytes).map_err(|error| {
-        format!("the file is not UTF-8 text: byte {} is none", error.utf8_error().valid_up_to())
+        let valid = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
+        format!("the file is not UTF-8 text: line {line} has a byte that is none")
     })
 }
 
@@ -271,7 +273,10 @@ mod tests {
         let reasons: Vec<&str> = read.unreadable.values().map(String::as_str).collect();
         assert_eq!(
             reasons,
-            ["the file is not UTF-8 text: byte 2 is none", "the file has 1048577 bytes, more than 1048576"]
+            [
+                "the file is not UTF-8 text: line 1 has a byte that is none",
+                "the file has 1048577 bytes, more than 1048576"
+            ]
         );
     }
 }
