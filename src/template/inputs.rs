@@ -11,7 +11,7 @@ use minijinja::machinery::ast::{Call, CallArg, Expr, Macro, Stmt};
 use minijinja::machinery::{Span, parse};
 
 use crate::template::library::syntax;
-use crate::template::source::range_of;
+use crate::template::span::range_of;
 
 /// One file, as far as it tells where values come from.
 #[derive(Debug, Default)]
@@ -116,7 +116,7 @@ impl Reading<'_> {
             Stmt::Template(template) => self.statements(&template.children),
             Stmt::EmitExpr(emit) => {
                 let look_ups = self.look_ups(&emit.expr);
-                self.inputs.written.push((range_of(&emit.expr), look_ups));
+                self.inputs.written.push((range_of(self.text, &emit.expr), look_ups));
             }
             Stmt::ForLoop(each) => {
                 self.set_each(&each.target, &each.iter);
@@ -227,7 +227,7 @@ impl Reading<'_> {
 
     fn text(&self, expression: &Expr) -> String {
         self.text
-            .get(range_of(expression))
+            .get(range_of(self.text, expression))
             .unwrap_or_default()
             .split_whitespace()
             .collect::<Vec<_>>()

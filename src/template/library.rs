@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
-use minijinja::{AutoEscape, Environment, Error, OutputSpan, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, OutputSpan, UndefinedBehavior};
 use sha2::{Digest, Sha256};
 
 use crate::problem::{Problem, nearest};
@@ -19,7 +19,7 @@ use crate::template::registry::Registry;
 use crate::template::render::{Budget, Context};
 use crate::template::source::{Kind, Source, Use};
 use crate::template::yaml::{self, Limits, Origin, Places};
-use crate::template::{CONTEXT_NAMES, functions, habits, inclusion, jinja, operator, report, syntax};
+use crate::template::{CONTEXT_NAMES, functions, habits, inclusion, jinja, operator, report};
 
 /// All templates of one revision, compiled; renders run in parallel on it.
 pub(crate) struct Library {
@@ -65,7 +65,10 @@ impl Library {
                     sites += source.sites.len();
                     files.sources.insert(name, source);
                 }
-                Err(error) => problems.push(files.syntax_problem(&name, &text, &error)),
+                Err((fault, range)) => {
+                    let source = Source::plain(text);
+                    problems.push(report::at(&files, &name, &source, range, fault.into_problem()));
+                }
             }
         }
         problems.extend(files.unknown_names(&registry));
@@ -250,11 +253,6 @@ impl Files {
     /// A file's path as its author knows it.
     pub(in crate::template) fn shown(&self, name: &str) -> String {
         if self.label.is_empty() { name.to_string() } else { format!("{}/{name}", self.label) }
-    }
-
-    fn syntax_problem(&self, name: &str, text: &str, error: &Error) -> Problem {
-        let (fault, range) = syntax::explain(text, error);
-        report::at(self, name, &Source::plain(text.to_string()), range, fault.into_problem())
     }
 
     /// Every name that cannot be known to any render.

@@ -21,12 +21,14 @@ mod inclusion;
 mod inputs;
 mod jinja;
 mod library;
+mod nesting;
 mod operator;
 mod placeholder;
 mod registry;
 mod render;
 mod report;
 mod source;
+mod span;
 mod syntax;
 mod value;
 

@@ -11,6 +11,7 @@ use crate::template::CONTEXT_NAMES;
 use crate::template::data::is_name;
 use crate::template::fault::{Fault, Subject};
 use crate::template::library::Files;
+use crate::template::nesting;
 use crate::template::render::{Budget, over_budget};
 use crate::template::source::Source;
 use crate::template::syntax;
@@ -113,6 +114,8 @@ fn fault_of(error: &Error, text: &str, files: &Files, budget: &Budget) -> Fault 
         ErrorKind::UnknownBlock => Fault::new("there is no block of that name"),
         ErrorKind::CannotUnpack => Fault::new("this cannot be split into several names")
             .expected("a list with one item for each name"),
+        // Of the text with its guards: the author's own is Jinja, or it would not have come so far.
+        ErrorKind::SyntaxError => nesting::beyond_the_engine(),
         _ => Fault::new("this cannot be computed"),
     }
 }

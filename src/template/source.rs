@@ -10,12 +10,15 @@ use std::ops::Range;
 use minijinja::machinery::ast::{BinOpKind, Call, CallArg, Expr, Macro, Spanned, Stmt, UnaryOpKind};
 use minijinja::machinery::{Span, parse};
 use minijinja::syntax::SyntaxConfig;
+use minijinja::value::ValueKind;
 
-use crate::problem::floor;
 use crate::template::branches::{FILTER, Fork, Site};
-use crate::template::fault::Subject;
+use crate::template::fault::{Fault, Subject};
+use crate::template::nesting;
 use crate::template::operator::Guard;
 use crate::template::placeholder::OPEN;
+use crate::template::span::{name_in, range, range_of, within};
+use crate::template::syntax;
 
 /// One file of a library.
 #[derive(Debug)]
@@ -76,16 +79,19 @@ pub(in crate::template) enum Kind {
 }
 
 impl Source {
-    /// Reads `text`; the error is the engine's own, about the author's text. `first_site` numbers the conditions and loops
-    /// of a file that is watched.
+    /// Reads `text`; the fault is one of the author's text. `first_site` numbers the conditions and loops of a file that is
+    /// watched.
     pub(in crate::template) fn read(
         name: &str,
         text: String,
         syntax: SyntaxConfig,
         functions: &BTreeSet<&'static str>,
         first_site: Option<usize>,
-    ) -> Result<Source, minijinja::Error> {
+    ) -> Result<Source, (Fault, Range<usize>)> {
+        nesting::check(&text, syntax.clone())?;
+        let tree = parse(&text, name, syntax).map_err(|error| syntax::explain(&text, &error))?;
         let mut walk = Walk {
+            text: &text,
             functions,
             first_site,
             sites: Vec::new(),
@@ -95,7 +101,6 @@ impl Source {
             calls: Vec::new(),
             modules: BTreeSet::new(),
         };
-        let tree = parse(&text, name, syntax)?;
         walk.statement(&tree);
         if let Some(at) = text.find(OPEN) {
             walk.refuse(
@@ -186,6 +191,7 @@ fn insert(text: &str, insertions: &mut [Insertion]) -> String {
 
 /// A walk over a template's tree.
 struct Walk<'f> {
+    text: &'f str,
     /// What the environment can call: no macros.
     functions: &'f BTreeSet<&'static str>,
     /// The number of the first condition or loop, where they are watched.
@@ -319,14 +325,14 @@ impl Walk<'_> {
             Expr::Var(name) => self.note(Kind::Variable, name.id, range(name.span())),
             Expr::Const(_) => {}
             Expr::Slice(slice) => {
-                self.guarded(&slice.expr, Guard::Operand);
+                self.enclosed(&slice.expr, Guard::Operand);
                 for bound in [&slice.start, &slice.stop, &slice.step].into_iter().flatten() {
                     self.guarded(bound, Guard::Operand);
                 }
             }
             Expr::UnaryOp(operation) => match operation.op {
                 UnaryOpKind::Not => self.expression(&operation.expr),
-                UnaryOpKind::Neg => self.guarded(&operation.expr, Guard::Operand),
+                UnaryOpKind::Neg => self.enclosed(&operation.expr, Guard::Operand),
             },
             Expr::BinOp(operation) => {
                 let (left, right) = guards_of(operation.op);
@@ -357,7 +363,7 @@ impl Walk<'_> {
             Expr::GetAttr(lookup) => self.expression(&lookup.expr),
             Expr::GetItem(lookup) => {
                 match &lookup.expr {
-                    Expr::Var(_) | Expr::Call(_) => self.guarded(&lookup.expr, Guard::Settled),
+                    Expr::Var(_) | Expr::Call(_) => self.enclosed(&lookup.expr, Guard::Settled),
                     other => self.expression(other),
                 }
                 self.guarded(&lookup.subscript_expr, Guard::Operand);
@@ -411,15 +417,19 @@ impl Walk<'_> {
                 None
             }
         };
-        macro_guard.into_iter().for_each(|guard| self.guard(&call.expr, guard));
+        if let Some(guard) = macro_guard {
+            self.guard(&call.expr, guard);
+            self.enclose(&call.expr);
+        }
         self.call_site(call.span(), None, &call.args);
         if let (Expr::GetAttr(lookup), Some(site)) = (&call.expr, self.calls.last_mut()) {
-            site.receiver = Some(range_of(&lookup.expr));
+            site.receiver = Some(range_of(self.text, &lookup.expr));
         }
     }
 
     fn call_site(&mut self, span: Span, operand: Option<&Expr>, arguments: &[CallArg]) {
-        let mut noted: Vec<_> = operand.map(|operand| (None, range_of(operand))).into_iter().collect();
+        let mut noted: Vec<_> =
+            operand.map(|operand| (None, range_of(self.text, operand))).into_iter().collect();
         for argument in arguments {
             let (name, value) = match argument {
                 CallArg::Kwarg(name, value) => (Some(name.to_string()), value),
@@ -430,7 +440,7 @@ impl Walk<'_> {
                 CallArg::KwargSplat(_) => self.guarded(value, Guard::Operand),
                 CallArg::Pos(_) | CallArg::Kwarg(..) => self.expression(value),
             }
-            noted.push((name, range_of(value)));
+            noted.push((name, range_of(self.text, value)));
         }
         self.calls.push(CallSite { range: range(span), receiver: None, arguments: noted });
     }
@@ -438,38 +448,45 @@ impl Walk<'_> {
     /// Walks into an operand, and guards it unless its value is certain to be there.
     fn guarded(&mut self, operand: &Expr, guard: Guard) {
         self.expression(operand);
-        let certain = match operand {
-            Expr::Const(_) => !matches!(guard, Guard::Items | Guard::Left | Guard::Right),
-            Expr::Test(_) | Expr::Compare(_) => guard == Guard::Operand,
-            Expr::BinOp(operation) => {
-                guard == Guard::Operand
-                    && !matches!(operation.op, BinOpKind::ScAnd | BinOpKind::ScOr | BinOpKind::Add)
-            }
-            _ => false,
-        };
-        if !certain {
+        if !is_certain(operand, guard) {
             self.guard(operand, guard);
+        }
+    }
+
+    /// The same for an operand that something is written close behind, or a minus close before: a filter binds less.
+    fn enclosed(&mut self, operand: &Expr, guard: Guard) {
+        self.guarded(operand, guard);
+        if !is_certain(operand, guard) {
+            self.enclose(operand);
         }
     }
 
     /// Lets the value of a condition or a loop be seen, where it is watched.
     fn watch(&mut self, operand: &Expr, fork: Fork) {
         let Some(first) = self.first_site else { return };
-        let range = range_of(operand);
-        let close = format!(")|{FILTER}({}, {}))", first + self.sites.len(), fork == Fork::Loop);
-        for (offset, text) in [(range.start, "((".into()), (range.end, close.into())] {
-            self.insertions.push(Insertion { offset, guarded: 0, text, subject: range.clone() });
-        }
-        self.sites.push(Site { fork, range });
+        let number = first + self.sites.len();
+        self.filter(operand, format!("{FILTER}({number}, {})", fork == Fork::Loop));
+        self.sites.push(Site { fork, range: range_of(self.text, operand) });
     }
 
     fn guard(&mut self, operand: &Expr, guard: Guard) {
-        let subject = range_of(operand);
-        let is_look_up =
-            matches!(operand, Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) | Expr::Call(_));
-        let (open, close) = if is_look_up { ("(", "") } else { ("((", ")") };
-        let close = format!("{close}|{})", guard.filter());
-        for (offset, text) in [(subject.start, open.into()), (subject.end, close.into())] {
+        self.filter(operand, guard.filter().to_string());
+    }
+
+    /// Parentheses only where the filter would take a part of the operand: the engine bounds how deep they may be.
+    fn filter(&mut self, operand: &Expr, filter: String) {
+        let (open, close) = if is_one(operand) { ("", "") } else { ("(", ")") };
+        self.insert_around(operand, open, format!("{close}|{filter}"));
+    }
+
+    fn enclose(&mut self, operand: &Expr) {
+        self.insert_around(operand, "(", ")".to_string());
+    }
+
+    fn insert_around(&mut self, operand: &Expr, open: &'static str, close: String) {
+        let subject = range_of(self.text, operand);
+        let opened = (!open.is_empty()).then_some((subject.start, Cow::from(open)));
+        for (offset, text) in opened.into_iter().chain([(subject.end, close.into())]) {
             self.insertions.push(Insertion { offset, guarded: 0, text, subject: subject.clone() });
         }
     }
@@ -495,40 +512,30 @@ fn guards_of(operation: BinOpKind) -> (Option<Guard>, Option<Guard>) {
     }
 }
 
-fn range(span: Span) -> Range<usize> {
-    span.start_offset as usize..span.end_offset as usize
+/// Whether an operand is what this guard wants, whatever it is computed from: what needs no guard needs no parentheses, so
+/// that chains of operators stay flat.
+fn is_certain(operand: &Expr, guard: Guard) -> bool {
+    match operand {
+        Expr::Const(constant) => match guard {
+            Guard::Items | Guard::Left | Guard::Right => false,
+            Guard::Text => constant.value.kind() == ValueKind::String,
+            _ => true,
+        },
+        Expr::Test(_) | Expr::Compare(_) | Expr::Slice(_) | Expr::UnaryOp(_) => guard == Guard::Operand,
+        Expr::BinOp(operation) => match operation.op {
+            BinOpKind::ScAnd | BinOpKind::ScOr => false,
+            BinOpKind::Concat => matches!(guard, Guard::Operand | Guard::Text),
+            _ => guard == Guard::Operand,
+        },
+        _ => false,
+    }
 }
 
-/// The range, made to fit the text: the engine's ends beyond it where a text ends too early.
-pub(in crate::template) fn within(text: &str, range: Range<usize>) -> Range<usize> {
-    let start = floor(text, range.start);
-    start..floor(text, range.end).max(start)
-}
-
-/// A filter's span begins at its name.
-fn name_in(range: Range<usize>, name: &str) -> Range<usize> {
-    range.start..(range.start + name.len()).min(range.end)
-}
-
-/// The text of an expression. The engine's spans end right, but many begin late: the first operand tells better.
-/// Parentheses around the whole are left out.
-pub(in crate::template) fn range_of(expression: &Expr) -> Range<usize> {
-    let own = range(expression.span());
-    let first = match expression {
-        Expr::Slice(slice) => range_of(&slice.expr),
-        Expr::BinOp(operation) => range_of(&operation.left),
-        Expr::Compare(comparison) => range_of(&comparison.expr),
-        Expr::IfExpr(choice) => range_of(&choice.true_expr),
-        Expr::Filter(filter) => filter.expr.as_ref().map_or(own.clone(), range_of),
-        Expr::Test(test) => range_of(&test.expr),
-        Expr::GetAttr(lookup) => range_of(&lookup.expr),
-        Expr::GetItem(lookup) => range_of(&lookup.expr),
-        Expr::Call(call) => range_of(&call.expr),
-        // `a not in b` and `a is not b`: what is negated has the span of the whole.
-        Expr::UnaryOp(operation) if range(operation.expr.span()) == own => range_of(&operation.expr),
-        Expr::UnaryOp(_) | Expr::Var(_) | Expr::Const(_) | Expr::List(_) | Expr::Tuple(_) | Expr::Map(_) => {
-            own.clone()
-        }
-    };
-    first.start..own.end.max(first.end)
+/// Whether a filter that is written behind the expression takes the whole of it.
+fn is_one(expression: &Expr) -> bool {
+    let loose = matches!(
+        expression,
+        Expr::UnaryOp(_) | Expr::BinOp(_) | Expr::Compare(_) | Expr::IfExpr(_) | Expr::Tuple(_)
+    );
+    !loose
 }

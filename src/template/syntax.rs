@@ -7,7 +7,7 @@ use minijinja::Error;
 use crate::problem::{floor, nearest};
 use crate::template::fault::Fault;
 use crate::template::habits;
-use crate::template::source::within;
+use crate::template::span::within;
 
 /// The fault of an error of the engine's parser, and the range of the text that it is about.
 pub(in crate::template) fn explain(text: &str, error: &Error) -> (Fault, Range<usize>) {

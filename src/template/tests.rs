@@ -1,6 +1,7 @@
 mod budget;
 mod language;
 pub(crate) mod mutation;
+mod nesting;
 mod noise;
 mod secrets;
 mod speed;
