@@ -177,7 +177,7 @@ impl Fit<'_> {
     fn wrong_type(&mut self, kind: Type, value: &Value) {
         let hint = match (kind, value) {
             (Type::String, Value::Bool(_) | Value::Number(_)) => Some("put it in quotes"),
-            (Type::Integer | Type::Number, Value::String(text)) if text.parse::<f64>().is_ok() => {
+            (Type::Integer | Type::Number, Value::String(text)) if text.parse().is_ok_and(f64::is_finite) => {
                 Some("take the quotes away, or write `| int` behind the expression")
             }
             (Type::Boolean, Value::String(text)) if matches!(&**text, "true" | "false") => {

@@ -146,6 +146,11 @@ impl Path {
         }
     }
 
+    fn ends_in(&self, name: &str) -> bool {
+        let last = self.0.as_ref().map(|step| &step.key);
+        matches!(last, Some(Key::Field(last) | Key::Item(last)) if last == name)
+    }
+
     fn shown(&self, root: &str) -> String {
         match &self.0 {
             None => root.to_string(),
@@ -235,9 +240,18 @@ impl Absent {
     }
 }
 
+/// What the API server puts into the metadata of every object, and files leave out.
+const GIVEN_BY_THE_SERVER: [&str; 4] = ["uid", "creationTimestamp", "generation", "resourceVersion"];
+
 fn field_hint(container: &Data, key: &Key) -> String {
     const MOST_KEYS: usize = 8;
     let known = container.keys();
+    if let Key::Field(name) | Key::Item(name) = key
+        && GIVEN_BY_THE_SERVER.contains(&name.as_str())
+        && container.path.ends_in("metadata")
+    {
+        return "in a cluster every object has it: write it into this one".into();
+    }
     match (container.json(), key) {
         (Json::Array(items), Key::Index(_)) => format!("the list has {}", count(items.len(), "item")),
         (Json::Array(_), Key::Field(_) | Key::Item(_)) => {

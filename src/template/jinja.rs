@@ -45,9 +45,36 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("b64dec", "did you mean `b64decode`?"),
     ("sha256sum", "did you mean `sha256`?"),
     ("trunc", "write `text[:63]`, or `dns_name(…)` for names"),
+    ("combine", "`map | chain({…})` makes one map of several, in which the last one wins"),
+    ("merge", "`map | chain({…})` makes one map of several, in which the last one wins"),
+    ("mergeOverwrite", "`map | chain({…})` makes one map of several, in which the last one wins"),
+    ("flatten", "`list | chain(other)` makes one list of several"),
+    ("union", "`list | chain(other) | unique` makes one list of several"),
+    ("regex_replace", "there are no regular expressions; `| replace(\"from\", \"to\")` takes a text"),
+    ("regex_search", "there are no regular expressions; `\"part\" in text` looks for a text"),
+    ("regexReplaceAll", "there are no regular expressions; `| replace(\"from\", \"to\")` takes a text"),
+    ("regexMatch", "there are no regular expressions; `\"part\" in text` looks for a text"),
+    ("ternary", "Jinja writes `a if condition else b`"),
+    ("coalesce", "Jinja writes `a or b`, or `a | default(b)`"),
+    ("hasKey", "Jinja writes `\"key\" in map`"),
+    ("has", "Jinja writes `item in list`"),
+    ("contains", "Jinja writes `\"part\" in text`"),
+    ("hasPrefix", "Jinja writes `text.startswith(\"…\")`"),
+    ("hasSuffix", "Jinja writes `text.endswith(\"…\")`"),
+    ("cat", "`~` joins values as text"),
+    ("omit", "leave the line out: `{% if … %}`, the line, `{% endif %}`"),
+    ("mandatory", "leave it out: what is absent is refused"),
+    ("urlencode", "no filter does that; `| replace(\" \", \"%20\")` replaces one character"),
+    ("fromJson", "did you mean `from_json`?"),
+    ("fromYaml", "did you mean `from_yaml`?"),
+    ("randAlphaNum", "did you mean `random_string(…)`? it is another at each render"),
     ("pprint", "there is `to_json`"),
     ("debug", "there is `to_json`"),
 ];
+
+/// How text is filled in.
+pub(in crate::template) const FORMAT: &str =
+    "`~` joins values as text, and `\"%s:%s\" | format(a, b)` fills them in";
 
 /// The fault of an unknown filter, with what to write instead where that is known.
 pub(in crate::template) fn elsewhere(name: &str, fault: Fault) -> Fault {
@@ -237,7 +264,13 @@ fn rephrase(name: &str, error: Error, args: &[Value]) -> Error {
         ErrorKind::UnknownFilter | ErrorKind::UnknownTest => unknown_by_name(name, &error).into(),
         _ => {
             let found: Vec<_> = args.iter().filter(|value| !value.is_kwargs()).map(kind).collect();
-            Fault::new(format!("`{name}` cannot work on this")).found(found.join(", ")).into()
+            let fault = Fault::new(format!("`{name}` cannot work on this")).found(found.join(", "));
+            match name {
+                "int" | "float" => {
+                    fault.hint(format!("`| {name}(default=0)` says what it is where it is no number")).into()
+                }
+                _ => fault.into(),
+            }
         }
     }
 }
@@ -312,23 +345,32 @@ fn indent(state: &mut State, args: Rest<ValueOrKwargs>) -> Result<Value, Error> 
     Value::from_function(filters::indent).call(state, &args)
 }
 
-/// Jinja's `format`, of what has a text. It is paid for before it is made, since a long text may be asked for many times over.
-fn format(state: &mut State, text: Value, args: Rest<ValueOrKwargs>) -> Result<Value, Error> {
-    let args = values(args);
-    let named = args.iter().filter(|value| value.is_kwargs());
-    let named = named.filter_map(|named| named.as_object()?.try_iter_pairs()).flatten();
-    let given = args.iter().filter(|value| !value.is_kwargs()).cloned();
+/// Jinja's `format`, of what has a text: the engine would write true, false and null as Python does. It is paid for before
+/// it is made, since a long text may be asked for many times over.
+fn format(state: &mut State, text: &Value, args: Rest<ValueOrKwargs>) -> Result<Value, Error> {
     let mut longest = 0;
-    for value in given.chain(named.map(|(_, value)| value)) {
-        if matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map) {
-            return Err(to_text(&value).expect_err("lists and maps have no text").into());
-        }
+    let mut written = |value: &Value| -> Result<Value, Error> {
+        present(value)?;
+        let value = match value.kind() {
+            ValueKind::Number | ValueKind::String => value.clone(),
+            _ => Value::from(to_text(value)?),
+        };
         longest = value.as_str().map_or(0, str::len).max(longest);
+        Ok(value)
+    };
+    let mut all = vec![text.clone()];
+    for value in values(args) {
+        let named = value.as_object().filter(|_| value.is_kwargs()).and_then(|named| named.try_iter_pairs());
+        all.push(match named {
+            Some(pairs) => {
+                let pairs = pairs.map(|(name, value)| Ok((name, written(&value)?)));
+                Value::from_pairs(pairs.collect::<Result<Vec<_>, Error>>()?)
+            }
+            None => written(&value)?,
+        });
     }
     let places = text.as_str().map_or(0, |text| text.matches('%').count());
     state.consume_fuel(places.saturating_mul(longest) as u64 / 64)?;
-    let mut all = vec![text];
-    all.extend(args);
     Value::from_function(filters::format).call(state, &all)
 }
 
@@ -466,6 +508,7 @@ fn unknown_method(receiver: &Value, name: &str) -> Error {
     let fault = Fault::new(format!("{} has no method `{name}`", kind(receiver)));
     let fault = fault.about_its(Subject::Method(name.to_string()));
     match (name, nearest(name, methods.iter().copied())) {
+        ("format", _) => fault.hint(FORMAT).into(),
         (_, Some(near)) => fault.hint(format!("did you mean `{near}`?")).into(),
         ("append" | "extend" | "insert" | "pop" | "remove", _) => {
             fault.hint("a list does not change; make another one: `list + [item]`").into()

@@ -81,7 +81,7 @@ impl Library {
         for (name, source) in &files.sources {
             if let Err(error) = registry.environment.add_template_owned(name.clone(), source.guarded.clone())
             {
-                problems.push(report::problem(&files, &budget, &error));
+                problems.push(report::problem(&files, &budget, &[], &error));
             }
         }
         if problems.is_empty() {
@@ -156,7 +156,11 @@ impl Library {
             return Err(report::unknown_file(file, &self.files).into_problem());
         }
         let rendered = environment.get_template(file).and_then(|file| file.render_with_spans(root.clone()));
-        rendered.map_err(|error| report::problem(&self.files, budget, &error))
+        rendered.map_err(|error| {
+            let given: Vec<String> =
+                root.try_iter().into_iter().flatten().map(|name| name.to_string()).collect();
+            report::problem(&self.files, budget, &given, &error)
+        })
     }
 
     /// Fuel and recursion are bounded by the environment; one with other bounds is a cheap copy.
@@ -264,6 +268,7 @@ impl Files {
             for used in &source.uses {
                 let Some(fault) = self.unknown(file, used, registry, &assigned) else { continue };
                 let fault = habits::of_unknown(fault, &source.text, used.range.start);
+                let fault = habits::of_comment(fault, &source.text, used.range.start);
                 problems.push(report::at(self, file, source, used.range.clone(), fault.into_problem()));
             }
         }

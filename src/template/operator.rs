@@ -209,7 +209,9 @@ impl Call {
                 let args = settled(state, args)?;
                 self.0.call(state, &args)
             }
-            _ => Err(Fault::new(format!("{} cannot be called", kind(&self.0))).into()),
+            _ => Err(Fault::new(format!("{} cannot be called", kind(&self.0)))
+                .hint("it is a value: leave the parentheses out")
+                .into()),
         }
     }
 }

@@ -10,6 +10,8 @@ use crate::problem::{Place, Problem, nearest};
 use crate::template::CONTEXT_NAMES;
 use crate::template::data::is_name;
 use crate::template::fault::{Fault, Subject};
+use crate::template::habits;
+use crate::template::jinja;
 use crate::template::library::Files;
 use crate::template::nesting;
 use crate::template::render::{Budget, over_budget};
@@ -26,13 +28,22 @@ struct Spot<'f> {
 }
 
 /// Tells what went wrong in a render that had this budget, or while a file was compiled.
-pub(in crate::template) fn problem(files: &Files, budget: &Budget, error: &Error) -> Problem {
+///
+/// `given` are the names that the render had.
+pub(in crate::template) fn problem(
+    files: &Files,
+    budget: &Budget,
+    given: &[String],
+    error: &Error,
+) -> Problem {
     let chain = chain(error);
     let spots: Vec<Spot> = chain.iter().rev().filter_map(|error| spot(files, error)).collect();
     let cause = chain.last().copied().unwrap_or(error);
     let Some(first) = spots.first() else { return fault_of(cause, "", files, budget).into_problem() };
     let text = first.source.text.get(first.range.clone()).unwrap_or_default();
     let fault = fault_of(cause, text, files, budget).without_values(&first.source.text);
+    let fault = of_names(fault, files, first.source, given);
+    let fault = habits::of_comment(fault, &first.source.text, first.range.start);
     let range = subject(first, &fault, cause).unwrap_or_else(|| first.range.clone());
     let mut problem = at(files, first.file, first.source, range, fault.into_problem());
     problem.trail = trail(files, &spots);
@@ -127,7 +138,15 @@ fn operation(detail: &str) -> Fault {
         let (left, right) = words.next().unwrap_or_default().split_once(" and ").unwrap_or_default();
         let fault = format!("`{operator}` cannot combine {} and {}", in_words(left), in_words(right));
         let joins = operator == "+" && [left, right].contains(&"string");
-        return if joins { Fault::new(fault).hint("`~` joins values as text") } else { Fault::new(fault) };
+        let fault = Fault::new(fault);
+        return match (operator, left, right) {
+            _ if joins => fault.hint("`~` joins values as text"),
+            ("%", "string", _) => fault.hint(jinja::FORMAT),
+            ("+", "map", "map") => {
+                fault.hint("`map | chain(other)` makes one map of two, in which the last one wins")
+            }
+            _ => fault,
+        };
     }
     if let Some(rest) = detail.strip_prefix("value of type ") {
         let what = if rest.ends_with("is not callable") { "called" } else { "sliced" };
@@ -207,16 +226,43 @@ fn undefined(detail: &str, text: &str) -> Fault {
         _ if text.contains(" if ") && !text.contains(" else ") => {
             Fault::new(format!("`{text}` has no value here")).hint("add `else` to say what it is otherwise")
         }
-        "request" => Fault::new("`request` is not given to this call")
-            .hint("what a request holds has names of its own: `parent`, `children`, `related`"),
         name if CONTEXT_NAMES.contains(&name) => Fault::new(format!("`{name}` is not given to this call")),
+        "self" => Fault::new("`self` has no value here")
+            .hint("`self.name()` writes a block of this file; a variable is written by its own name"),
         name if is_name(name) => Fault::new(format!("`{name}` has no value here")).hint(SAY_OTHERWISE),
+        path if path.starts_with("now.") => Fault::new(format!("`{path}` is absent"))
+            .hint("`now` is text such as `2026-01-31T12:00:00Z`: `now[:4]` is its year, `timestamp(now)` its seconds"),
+        path if path.starts_with("old.") => Fault::new(format!("`{path}` is absent"))
+            .hint("`old` is null where there was nothing before: ask `{% if old and … %}`"),
         path => Fault::new(format!("`{path}` is absent")).hint(SAY_OTHERWISE),
     };
     match detail.split("from ").nth(1) {
         Some(from) => fault.found(format!("it was left absent in {}", from.trim_end_matches(')'))),
         None => fault,
     }
+}
+
+/// Says more of a name that has no value: what this call has instead, or which file sets it.
+fn of_names(fault: Fault, files: &Files, source: &Source, given: &[String]) -> Fault {
+    let name = fault.message.split('`').nth(1).unwrap_or_default().to_string();
+    if fault.message.ends_with("is not given to this call") {
+        let listed = given.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let fault = if given.is_empty() { fault } else { fault.expected(format!("one of {listed}")) };
+        let has = |name: &str| given.iter().any(|given| given == name);
+        return match name.as_str() {
+            "request" => fault.hint("what a request holds has names of its own"),
+            "parent" if has("object") => fault.hint("did you mean `object`?"),
+            "object" if has("parent") => fault.hint("did you mean `parent`?"),
+            _ => fault,
+        };
+    }
+    let elsewhere = || files.all().any(|(_, other)| other.assigned.contains(&name));
+    if fault.message.ends_with("has no value here") && !source.assigned.contains(&name) && elsewhere() {
+        return fault.hint(format!(
+            "another file sets it, and each file has names of its own: set it in a file such as `_names.yaml`, and `{{% from \"_names.yaml\" import {name} %}}` where it is used"
+        ));
+    }
+    fault
 }
 
 const SAY_OTHERWISE: &str = "where it may be missing, write `| default(…)`";

@@ -14,6 +14,7 @@ use minijinja::value::ValueKind;
 
 use crate::template::branches::{FILTER, Fork, Site};
 use crate::template::fault::{Fault, Subject};
+use crate::template::habits;
 use crate::template::nesting;
 use crate::template::operator::Guard;
 use crate::template::placeholder::OPEN;
@@ -108,6 +109,9 @@ impl Source {
                 "it marks values inside this program",
                 at..at + OPEN.len_utf8(),
             );
+        }
+        for (range, why) in habits::dollars(&text) {
+            walk.refuse("`$` before a value", why, range);
         }
         let Walk { mut insertions, assigned, uses, calls, sites, .. } = walk;
         insertions.sort_by_key(|insertion| insertion.offset);

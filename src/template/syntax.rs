@@ -7,6 +7,7 @@ use minijinja::Error;
 use crate::problem::{floor, nearest};
 use crate::template::fault::Fault;
 use crate::template::habits;
+use crate::template::nesting;
 use crate::template::span::within;
 
 /// The fault of an error of the engine's parser, and the range of the text that it is about.
@@ -19,12 +20,22 @@ pub(in crate::template) fn explain(text: &str, error: &Error) -> (Fault, Range<u
     if let Some(range) = (detail == "unexpected end of string").then(|| open_text(text)).flatten() {
         return (Fault::new("a text does not end").expected("the quote that it begins with"), range);
     }
+    if let Some((fault, range)) = habits::of_character(detail, text, error.range().map(|range| range.start)) {
+        return (fault, range);
+    }
     let open = match detail {
         _ if detail.starts_with("unexpected end of") => unclosed(text),
         _ if detail.ends_with("end of variable block") => open_line(text, range.start),
-        _ => None,
+        _ => open_tag(text, range.start),
     };
     if let Some(open) = open {
+        let behind = habits::block_in_braces(text, text.len()).filter(|braces| braces.start > open.range.end);
+        if let Some(braces) = behind.filter(|_| open.end.starts_with("{% end")) {
+            return (
+                Fault::new("this is a tag in the braces of a value").hint(habits::TAGS_OF_JINJA),
+                braces,
+            );
+        }
         return (open.fault(), open.range);
     }
     let fault = habits::of_sign(fault(detail, &text[range.clone()]), text, &range);
@@ -50,6 +61,17 @@ fn open_line(text: &str, at: usize) -> Option<Open> {
     let start = text[..at].rfind("{{")?;
     let goes_on = text[start..at].contains('\n') && !text[start..at].contains("}}");
     goes_on.then(|| Open { range: start..start + 2, end: "}}".into() })
+}
+
+/// A tag that goes on over the end of its line, with no bracket open there and no sign that more is to come.
+fn open_tag(text: &str, at: usize) -> Option<Open> {
+    let start = text[..at].rfind("{%")?;
+    let (first, others) = text[start..at].split_once('\n')?;
+    let opened = |signs: &[char]| first[2..].matches(signs).count();
+    let goes_on = opened(&['(', '[', '{']) > opened(&[')', ']', '}']);
+    let ends_well = first.trim_end().ends_with(|c: char| c.is_alphanumeric() || "_)]}\"'".contains(c));
+    let is_open = !goes_on && ends_well && !text[start..at].contains("%}") && others.lines().count() <= 1;
+    is_open.then(|| Open { range: start..start + first.trim_end().len(), end: "%}".into() })
 }
 
 /// The quote that begins a text which does not end.
@@ -181,7 +203,10 @@ fn fault(detail: &str, text: &str) -> Fault {
         "'break' must be placed inside a loop" | "'continue' must be placed inside a loop" => {
             Fault::new(format!("`{text}` is only known inside a loop"))
         }
-        "template exceeds maximum recursion limits" => Fault::new("this is nested too deep"),
+        "template exceeds maximum recursion limits" => nesting::beyond_the_engine(),
+        "Too many arguments in function call" => {
+            Fault::new("too many arguments in one call").expected("at most 2000")
+        }
         "block tags in macros are not allowed" => Fault::new("a macro cannot hold a `block`"),
         "empty subscript" => Fault::new("a key or an index is missing in the brackets"),
         "non-keyword arg after keyword arg" => {

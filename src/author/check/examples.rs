@@ -45,14 +45,23 @@ impl Check {
         kind.fill(&mut object);
         let misfits = kind.misfits(&object, Whole::Yes);
         for misfit in misfits {
-            self.findings.add(Rule::of(misfit.nature), in_document(misfit, &gvk.kind, document));
+            self.findings.add(Rule::of(misfit.nature), plainly(in_document(misfit, &gvk.kind, document)));
         }
         for (rule, path, problem) in by_rule(&gvk, &object, Whole::Yes).into_iter().chain(schedules(&object))
         {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
-            self.findings.add(rule, at(problem, document, &path));
+            self.findings.add(rule, plainly(at(problem, document, &path)));
         }
     }
+}
+
+/// Hints are written for templates: a file that is none can call no function and leave nothing out by a condition.
+fn plainly(mut problem: Problem) -> Problem {
+    problem.hint = problem
+        .hint
+        .filter(|hint| !hint.contains("dns_name("))
+        .map(|hint| hint.replace(", or write `| int` behind the expression", "").replace(" with `if`", ""));
+    problem
 }
 
 /// What is wrong with an object beyond its schema.

@@ -269,6 +269,7 @@ impl<'t> Reader<'t> {
             }
             Event::Alias(id) => self.alias(id, span, 0)?,
             Event::UnresolvedAlias(name) => return Err(self.trouble(span, trouble::unknown_anchor(&name))),
+            _ if self.is_expression(span) => return Err(self.trouble(span, trouble::no_template())),
             _ => return Err(self.trouble(span, trouble::key_is("a map or a list"))),
         };
         match value {
@@ -278,6 +279,12 @@ impl<'t> Reader<'t> {
             Json::Null => Err(self.trouble(span, trouble::key_is("null"))),
             _ => Err(self.trouble(span, trouble::key_is("a map or a list"))),
         }
+    }
+
+    /// Whether a map that is the key of another one is `{{ … }}` in a text that nothing was computed in.
+    fn is_expression(&self, span: Span) -> bool {
+        let start = self.start(span);
+        self.fill.is_none() && self.text[start..].starts_with('{') && self.text[..start].ends_with('{')
     }
 
     fn key_scalar(&mut self, scalar: &Scalar, span: Span) -> Read<Json> {

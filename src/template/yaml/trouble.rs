@@ -34,6 +34,9 @@ impl Trouble {
         let offset = floor(text, skipped + error.marker().byte_offset().unwrap_or(0));
         let sight = Sight::of(text, offset);
         let fault = explain(error.kind(), &sight, limits);
+        if let Some(tab) = tab_below(text, offset).filter(|_| fault.message == NOT_YAML) {
+            return Trouble::new(explain(&ErrorKind::TabInIndentation, &sight, limits), tab..tab + 1);
+        }
         if let Some(range) = open_quote(error.kind(), text, offset) {
             let fault = Fault::new("a quoted text goes on over the end of its line")
                 .expected("its closing quote")
@@ -46,6 +49,14 @@ impl Trouble {
         };
         Trouble::new(fault, start..start + 1)
     }
+}
+
+/// The tab that the line below begins with: what it is cannot be told by the parser, which looks at this line.
+fn tab_below(text: &str, offset: usize) -> Option<usize> {
+    let (rest, below) = text[offset..].split_once('\n')?;
+    let blank = below.len() - below.trim_start_matches([' ', '\t']).len();
+    let tab = below[..blank].find('\t')?;
+    Some(offset + rest.len() + 1 + tab)
 }
 
 /// The quote of a text that ends in another line than it begins, and has more text behind it: its own end was forgotten.
@@ -113,6 +124,7 @@ impl<'t> Sight<'t> {
     }
 }
 
+const NOT_YAML: &str = "this is not YAML";
 const QUOTE: &str = "put the value in quotes";
 const LINE_UP: &str = "is this line indented like the ones it belongs to?";
 
@@ -154,6 +166,7 @@ fn explain(kind: &ErrorKind, sight: &Sight, limits: &Limits) -> Fault {
         | Kind::UnpairedLowSurrogate
         | Kind::InvalidUnicodeEscape => Fault::new("an unknown escape in double quotes")
             .hint(r"write `\\` for a backslash, or use single quotes"),
+        Kind::UnexpectedCharacter { character: '%' } if sight.before.ends_with('{') => no_template(),
         Kind::UnexpectedCharacter { character: '`' } => {
             Fault::new("a plain value cannot begin with a backtick").hint(QUOTE)
         }
@@ -233,7 +246,7 @@ fn explain(kind: &ErrorKind, sight: &Sight, limits: &Limits) -> Fault {
         Kind::UnsupportedYamlMajorVersion => {
             Fault::new("a YAML version other than 1").hint("leave out the `%YAML` line")
         }
-        _ => Fault::new("this is not YAML").hint(QUOTE),
+        _ => Fault::new(NOT_YAML).hint(QUOTE),
     }
 }
 
@@ -260,6 +273,12 @@ pub(super) fn key_is(found: &str) -> Fault {
     Fault::new(format!("a key cannot be {found}"))
         .expected("text, a number, true or false")
         .hint("put the key in quotes")
+}
+
+/// `{{ … }}` or `{% … %}` in a file that is read as it is.
+pub(super) fn no_template() -> Fault {
+    Fault::new("this file is no template: nothing is computed in it")
+        .hint("write the value itself; of a chart, give the output of `helm template`")
 }
 
 pub(super) fn not_a_merge() -> Fault {

@@ -104,7 +104,8 @@ fn conversion(
         Some(Value::String(text)) if !text.is_empty() => Ok(text),
         other => Err(Problem::new(format!("`{name}` is no version"))
             .found(kind_of(&other.unwrap_or_default()))
-            .expected("a version such as `v1beta1`")),
+            .expected("a version such as `v1beta1`")
+            .hint("a conversion is asked for as `{object: …, to: v1beta1}`")),
     };
     let own = text("object.apiVersion", whole.get("apiVersion").cloned())?;
     let (group, version) = match own.rsplit_once('/') {
