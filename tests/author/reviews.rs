@@ -81,6 +81,18 @@ fn an_answer_that_is_none_says_where() {
     refused("validate", "error: []\n", OBJECT, page);
     let page = "hooks/a/validate.yaml:1:10: an error has no `message`\nhint: write `{field: spec.replicas, message: \"…\"}`";
     refused("validate", "errors: [{field: spec}]\n", OBJECT, page);
+    let page =
+        "hooks/a/validate.yaml:1:1: unknown response field `apiVersion`\nexpected: `errors`, `warnings`";
+    refused("validate", "apiVersion: v1\nkind: ConfigMap\n", OBJECT, page);
+    let page = "hooks/a/default.yaml:1:1: unknown response field `spec`\nhint: put the fields of the object below `defaults:`";
+    refused("default", "spec: {replicas: 2}\n", OBJECT, page);
+    let page =
+        "hooks/a/default.yaml:1:1: the answer is of the wrong type\nfound: a list\nexpected: a map of fields";
+    refused("default", "- {op: add}\n", OBJECT, page);
+    let page = "hooks/a/finalize.yaml:1:1: rendered nothing: not a single document\nexpected: `finalized`, and the children that are to stay until then\nhint: write `finalized: true` to let the object go";
+    refused("finalize", "# none\n", OBJECT, page);
+    let page = "hooks/a/customize.yaml:1:1: rendered nothing: not a single document\nexpected: `relatedResources`\nhint: write `relatedResources: []` to say that none is wanted";
+    refused("customize", "# none\n", OBJECT, page);
     let page = "hooks/a/default.yaml:1:12: `status` has no defaults\nexpected: fields such as `spec`, labels or annotations";
     refused("default", "defaults: {status: {a: 1}}\n", OBJECT, page);
     let request = format!("object: {OBJECT}\nto: v1");
@@ -89,7 +101,7 @@ fn an_answer_that_is_none_says_where() {
     refused("convert", "metadata: {name: other}\n", &request, page);
     let page = "hooks/a/convert.yaml:1:1: rendered nothing: not a single document\nexpected: fields of the object in its other version, such as `spec`";
     refused("convert", "# none\n", &request, page);
-    let page = "`to` is no version\nfound: null\nexpected: a version such as `v1beta1`";
+    let page = "`to` is no version\nfound: null\nexpected: a version such as `v1beta1`\nhint: a conversion is asked for as `{object: …, to: v1beta1}`";
     refused("convert", CONVERT, OBJECT, page);
 }
 

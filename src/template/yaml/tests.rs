@@ -197,6 +197,17 @@ fn a_key_given_twice_names_both_lines() {
 #[test]
 fn common_slips_say_what_to_do() {
     let slips = [
+        ("a:\n  b: 1\n\tc: 2\n", "a.yaml:3:1: a tab is used for indentation", "indent with spaces"),
+        (
+            "name: {{ x }}\n",
+            "a.yaml:1:8: this file is no template: nothing is computed in it",
+            "write the value itself; of a chart, give the output of `helm template`",
+        ),
+        (
+            "b: {% if x %}\n",
+            "a.yaml:1:5: this file is no template: nothing is computed in it",
+            "write the value itself; of a chart, give the output of `helm template`",
+        ),
         ("a:\n\tb: 1\n", "a.yaml:2:2: a tab is used for indentation", "indent with spaces"),
         (
             "a: b: c\n",
