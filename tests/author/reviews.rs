@@ -84,12 +84,11 @@ fn an_answer_that_is_none_says_where() {
     let page =
         "hooks/a/validate.yaml:1:1: unknown response field `apiVersion`\nexpected: `errors`, `warnings`";
     refused("validate", "apiVersion: v1\nkind: ConfigMap\n", OBJECT, page);
-    let page = "hooks/a/default.yaml:1:1: unknown response field `spec`\nhint: put the fields of the object below `defaults:`";
+    let page = "hooks/a/default.yaml:1:1: unknown response field `spec`\nhint: put what is to be filled in below `defaults:`";
     refused("default", "spec: {replicas: 2}\n", OBJECT, page);
-    let page =
-        "hooks/a/default.yaml:1:1: the answer is of the wrong type\nfound: a list\nexpected: a map of fields";
+    let page = "hooks/a/default.yaml:1:1: the document is of the wrong type\nfound: a list\nexpected: a map of fields";
     refused("default", "- {op: add}\n", OBJECT, page);
-    let page = "hooks/a/finalize.yaml:1:1: rendered nothing: not a single document\nexpected: `finalized`, and the children that are to stay until then\nhint: write `finalized: true` to let the object go";
+    let page = "hooks/a/finalize.yaml:1:1: rendered nothing: not a single document\nexpected: a child that is still needed, or a field of the answer\nhint: write `finalized: true` where nothing is left to be done, or the parent stays for ever";
     refused("finalize", "# none\n", OBJECT, page);
     let page = "hooks/a/customize.yaml:1:1: rendered nothing: not a single document\nexpected: `relatedResources`\nhint: write `relatedResources: []` to say that none is wanted";
     refused("customize", "# none\n", OBJECT, page);
