@@ -145,7 +145,7 @@ fn as_text(results: &Results) -> String {
         match &outcome.verdict {
             Verdict::Passed => {}
             Verdict::Accepted(file) if is_error(file) => {
-                lines.push(format!("wrote {}: what it expects now is an error", file.display()));
+                lines.push(format!("wrote {}: what it expects is an error", file.display()));
             }
             Verdict::Accepted(file) => lines.push(format!("wrote {}", file.display())),
             Verdict::Failed(differing) => {

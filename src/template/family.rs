@@ -110,6 +110,27 @@ impl Family {
         }
     }
 
+    /// Whether every group is of a declared kind; related objects are grouped by what was asked for.
+    fn declares(&self) -> bool {
+        self.kinds == Kinds::All && self.name != "related"
+    }
+
+    /// A key that names no group; `None` where nothing is declared.
+    fn unknown_group(&self, kind: &str) -> Option<Fault> {
+        let known = self.groups.keys();
+        let fault = Fault::new(format!("`{}[{kind:?}]` is no kind that is declared", self.name));
+        let of_kind = known.iter().find(|group| bare_kind(group).eq_ignore_ascii_case(kind));
+        match of_kind
+            .or(known.iter().find(|group| format!("{}s", bare_kind(group)).eq_ignore_ascii_case(kind)))
+        {
+            _ if known.is_empty() => None,
+            Some(group) => {
+                Some(fault.hint(format!("write `{}.find(\"{}\", name)`", self.name, bare_kind(group))))
+            }
+            None => Some(fault.expected(listed(&known))),
+        }
+    }
+
     fn unknown_kind(&self, method: &str, kind: &str, known: &[&str]) -> Fault {
         let fault =
             Fault::new(format!("`{}.{method}` asks for the kind `{kind}`, which is not declared", self.name));
@@ -152,7 +173,12 @@ impl Object for Family {
     }
 
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        self.groups.get_value(key)
+        let unknown = key.as_str().filter(|kind| self.declares() && !self.groups.keys().contains(kind));
+        // `default(…)` would take the slip for an object that is not there yet.
+        match unknown.and_then(|kind| self.unknown_group(kind)) {
+            Some(fault) => Some(Value::from(Error::from(fault))),
+            None => self.groups.get_value(key),
+        }
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {

@@ -17,12 +17,7 @@ fn cases_that_get_what_they_expect_pass() {
         ("hooks/a/cases/typo/sync.request.yaml", "parent: {}"),
     ]);
     let said = syncwright(folder.path(), &["test", "--only", "typo", "--accept"]);
-    says(
-        &said,
-        0,
-        "wrote hooks/a/cases/typo/sync.error.txt: what it expects now is an error\n1 accepted\n",
-        "",
-    );
+    says(&said, 0, "wrote hooks/a/cases/typo/sync.error.txt: what it expects is an error\n1 accepted\n", "");
     says(&syncwright(folder.path(), &["test"]), 0, "2 passed\n", "");
 }
 

@@ -145,7 +145,7 @@ fn refusals_are_told_and_what_cannot_be_known_is_an_error() {
     hook.set(|_| crate::support::hook::Reply::Text(500, "out of order".into()));
     let said = diff(&lab, &definition, &[]);
     let expected = format!("Thing {}/t\n  ! HookUnavailable: sync: 500: out of order\n", lab.namespace);
-    assert_eq!(said.out, expected + "0 of 1 parent change; 1 cannot be told\n");
+    assert_eq!(said.out, expected + "0 of 1 parent changes; 1 cannot be told\n");
     assert_eq!(
         (said.code, said.err.as_str()),
         (2, "error: of 1 parent it cannot be told what would happen\n")

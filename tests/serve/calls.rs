@@ -354,3 +354,17 @@ fn what_does_not_exist_is_a_404_that_says_what_does() {
         "there is nothing at `/mysql`\nexpected: `POST /<hook>/<call>`\nhint: `GET /` lists the hooks and their calls\n"
     );
 }
+
+/// Everybody's first call is made with `-d`, which takes the line ends out of a file.
+#[test]
+fn bodies_that_curl_has_changed_are_told() {
+    let server = Server::start(&[("a/sync.yaml", "status: {}\n")]);
+    let page = |body: &str| server.curl("/a/sync", body.as_bytes()).body;
+    let hint = "curl sends a file as it is with `--data-binary @FILE`";
+    let one_line = page("apiVersion: example.com/v1kind: Websitemetadata:  name: x");
+    assert!(one_line.ends_with(&format!("hint: the lines of it run into one: {hint}\n")), "{one_line}");
+    let form = "--x\r\nContent-Disposition: form-data; name=\"f\"\r\n\r\napiVersion: v1\r\n--x--\r\n";
+    assert_eq!(page(form), format!("the body is a form, and no request\nhint: {hint}\n"));
+    let review = "{\"apiVersion\": \"admission.k8s.io/v1\", \"kind\": \"AdmissionReview\", \"request\": {}}";
+    assert!(page(review).contains("an AdmissionReview is no parent"), "{}", page(review));
+}

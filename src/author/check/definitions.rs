@@ -121,6 +121,8 @@ impl Check {
                 Some(near) => problem.hint(format!("did you mean `{near}`?")),
                 None => problem.expected(format!("a file `{label}/{hook}/{call}.yaml`")),
             };
+            let others = self.files_of_no_call(hook);
+            let problem = if others.is_empty() { problem } else { problem.found(others.join(", ")) };
             let path = ["spec", "hooks", field, "webhook", "path"];
             self.findings.add(Rule::MissingTemplate, at(problem, definitions.place(definition, &path)));
         }

@@ -29,6 +29,7 @@ mod sources;
 mod status;
 mod strangers;
 mod traps;
+mod unread;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -211,6 +212,7 @@ impl Check {
         }
         self.definitions();
         self.coverage();
+        self.too_deep();
     }
 
     /// Why hooks do not compile. A broken file that several hooks include is told once.

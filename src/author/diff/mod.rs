@@ -125,7 +125,7 @@ impl Summary {
 
     pub(crate) fn text(&self) -> String {
         let many = if self.parents == 1 { "parent" } else { "parents" };
-        let verb = if self.changing == 1 { "changes" } else { "change" };
+        let verb = if self.changing == 1 || self.parents == 1 { "changes" } else { "change" };
         let mut text = format!("{} of {} {many} {verb}", self.changing, self.parents);
         let words =
             ["to create", "to change", "to make anew", "to delete", "with an immutable field", "refused"];

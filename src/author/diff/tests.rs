@@ -112,7 +112,7 @@ Site blog/main
 fn summary_counts_parents_and_objects() {
     let mut summary = Summary::default();
     summary.add(&outcome(Vec::new(), None));
-    assert_eq!((summary.text().as_str(), summary.changes()), ("0 of 1 parent change", false));
+    assert_eq!((summary.text().as_str(), summary.changes()), ("0 of 1 parent changes", false));
     let gone = change(Sort::Delete, "Service", json!({}), Value::Null);
     summary.add(&outcome(vec![gone.clone(), gone], None));
     assert_eq!(summary.text(), "1 of 2 parents changes; objects: 2 to delete");

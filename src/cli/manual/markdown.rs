@@ -68,6 +68,11 @@ fn form(argument: &Arg) -> String {
     let short = argument.get_short().map(|short| format!("-{short}"));
     let long = argument.get_long().map(|long| format!("--{long}"));
     let names: Vec<String> = short.into_iter().chain(long).collect();
+    if argument.is_require_equals_set()
+        && argument.get_num_args().is_some_and(|count| count.min_values() == 0)
+    {
+        return format!("{}[={value}]", names.join(", "));
+    }
     format!("{} {value}", names.join(", ")).trim().to_string()
 }
 

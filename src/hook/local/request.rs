@@ -1,5 +1,6 @@
 //! Reads what was posted: a request of the protocol, v1 or v2, composite or decorator, or a parent alone, JSON or YAML.
 
+mod posted;
 pub(in crate::hook::local) mod review;
 
 use std::collections::BTreeMap;
@@ -116,10 +117,11 @@ fn parse(body: &[u8]) -> Result<Map<String, Value>, Problem> {
         serde_json::from_str(text)
             .or_else(|error| parse_yaml(text).map_err(|_| json_problem(text, &error)))?
     } else {
-        parse_yaml(text)?
+        parse_yaml(text).map_err(|problem| posted::mangled(text, problem))?
     };
     match value {
         Value::Object(map) => Ok(map),
+        Value::Null if text.trim() == "null" => Err(Problem::new("the body is `null`").expected(wanted)),
         Value::Null => Err(Problem::new("the body is empty").expected(wanted)),
         other => Err(Problem::new("the body is no request").found(kind_of(&other)).expected(wanted)),
     }
@@ -162,6 +164,9 @@ fn whole(fields: Map<String, Value>, usual: Asker) -> Result<Map<String, Value>,
         return Ok(fields);
     }
     if is_alone(&fields) {
+        if let Some(problem) = posted::review(&fields) {
+            return Err(problem);
+        }
         if let Some(name) = beside(&fields) {
             return Err(Problem::new(format!(
                 "`{name}` stands beside the parent's own fields, where it is one of them"
