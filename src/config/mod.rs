@@ -57,6 +57,18 @@ impl Definition {
         }
     }
 
+    /// Whether there can be a parent that both have, whose status both would write.
+    pub(crate) fn shares_parents_with(&self, other: &Definition) -> bool {
+        let (one, two) = (&self.spec, &other.spec);
+        let kind =
+            |spec: &Spec| (spec.parent.resource.group().to_string(), spec.parent.resource.resource.clone());
+        one.role == Role::Composite
+            && two.role == Role::Composite
+            && self.name != other.name
+            && kind(one) == kind(two)
+            && !one.parent.selector.excludes(&two.parent.selector)
+    }
+
     /// The definitions in a custom resource. Unknown fields are let pass: the API server has dealt with them.
     pub(crate) fn from_object(object: Value) -> Result<Vec<Definition>, Vec<Problem>> {
         read(object, Source::Cluster)

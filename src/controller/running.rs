@@ -132,8 +132,11 @@ impl Running {
         before: Option<JoinHandle<()>>,
     ) -> Result<(), Problem> {
         let running = self.hosted.values().map(|hosted| &*hosted.definition);
-        if let Some(rival) = rival(definition, running) {
+        if let Some(rival) = rival(definition, running.clone()) {
             return Err(finalizer_taken(definition, rival));
+        }
+        if let Some(other) = running.clone().find(|other| other.shares_parents_with(definition)) {
+            tell_of_shared(&self.means.recorder, definition, other);
         }
         let Means { cluster, recorder, reporter, hooks, settings } = &self.means;
         let known = begun.get(&name(definition)).cloned();
@@ -230,6 +233,18 @@ fn rival<'r>(
             && kind(other) == kind(definition)
             && name(other) != name(definition)
     })
+}
+
+/// Each works by itself, so that neither is refused: a migration from one to the other passes through this.
+fn tell_of_shared(recorder: &Arc<Recorder>, definition: &Definition, other: &Definition) {
+    for (one, rival) in [(definition, other), (other, definition)] {
+        let message =
+            format!("has the parents of `{}` too: each writes their status over the other's", rival.name);
+        warn!(controller = one.name, "{message}");
+        if let Some(about) = room::about(one) {
+            recorder.publish(&about, Severity::Warning, "SharedParents", &message);
+        }
+    }
 }
 
 fn finalizer_taken(definition: &Definition, rival: &Definition) -> Problem {

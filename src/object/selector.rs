@@ -128,6 +128,13 @@ impl Selector {
         self.requirements.iter().find(|requirement| !requirement.holds(labels)).map(Requirement::to_string)
     }
 
+    /// Whether no labels can meet both, as far as one label tells.
+    pub(crate) fn excludes(&self, other: &Selector) -> bool {
+        let pairs =
+            |one: &Requirement| other.requirements.iter().any(|two| one.excludes(two) || two.excludes(one));
+        self.requirements.iter().any(pairs)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
@@ -146,6 +153,16 @@ impl fmt::Display for Selector {
 impl Requirement {
     fn equals(key: &str, value: &str) -> Requirement {
         Requirement { key: key.into(), test: Test::In(BTreeSet::from([value.to_string()])) }
+    }
+
+    fn excludes(&self, other: &Requirement) -> bool {
+        self.key == other.key
+            && match (&self.test, &other.test) {
+                (Test::In(one), Test::In(two)) => one.is_disjoint(two),
+                (Test::In(one), Test::NotIn(two)) => one.is_subset(two),
+                (Test::In(_) | Test::Exists | Test::Above(_) | Test::Below(_), Test::DoesNotExist) => true,
+                _ => false,
+            }
     }
 
     fn holds(&self, labels: &(impl Labels + ?Sized)) -> bool {

@@ -145,6 +145,13 @@ fn what_breaks_once_the_children_are_observed_is_a_fault() {
 }
 
 #[test]
+fn name_that_is_another_one_each_time_is_a_fault() {
+    let random =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ dns_name('x', random_string(5)) }}\"}\n";
+    assert!(problem(random).contains("a child has another name at each visit"), "{}", problem(random));
+}
+
+#[test]
 fn what_cannot_be_tried_is_told() {
     let folder = folder(&[("hooks/a/sync.yaml", "status: {}\n")]);
     let said = syncwright(folder.path(), &["test", "--properties"]);

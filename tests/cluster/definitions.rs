@@ -79,6 +79,34 @@ fn sync_that_answers_finalized_is_refused_and_deletes_nothing() {
 }
 
 #[test]
+fn definitions_of_the_same_parents_name_each_other() {
+    let lab = Lab::new("shared");
+    let hook = Hook::from_spec();
+    let one = lab.definition().config_maps().sync(&hook);
+    let other = one.clone().named(&format!("{}-other", lab.namespace));
+    lab.write_definitions(&[&one, &other]);
+    let controller = lab.start(&[]);
+    let told =
+        |name: &str| format!("has the parents of `{name}` too: each writes their status over the other's");
+    for name in [lab.namespace.clone(), format!("{}-other", lab.namespace)] {
+        lab.wait_until("the log names it", || controller.log().contains(&told(&name)));
+    }
+    let apart = |value: &str| json!({"matchLabels": {"half": value}});
+    let half = |definition: &crate::support::lab::Definition, value: &str| {
+        definition.clone().with("/spec/parentResource/labelSelector", apart(value))
+    };
+    let times = || controller.log().matches("has the parents of").count();
+    assert_eq!(times(), 2);
+    lab.write_definitions(&[&half(&one, "a"), &half(&other, "b")]);
+    lab.wait_until("both are taken up", || controller.log().contains("definitions reloaded"));
+    let mut thing = lab.thing_with("t", json!({"children": [config_map("a", "1")]}));
+    thing["metadata"]["labels"] = json!({"half": "b"});
+    lab.plane.create(&lab.thing(""), &thing);
+    lab.wait_synced(&lab.thing("t"));
+    assert_eq!(times(), 2, "parents that are shared out are nobody else's");
+}
+
+#[test]
 fn file_that_has_become_empty_stops_nobody_and_an_empty_list_does() {
     let lab = Lab::new("emptied");
     let hook = Hook::from_spec();

@@ -28,6 +28,7 @@ impl Check {
         self.absent_fields(request);
         self.lost(request, answer);
         self.rerun_jobs(request, answer);
+        self.unsteady(request, answer);
     }
 
     /// Immutable fields of children that follow a field of the spec.
@@ -46,6 +47,7 @@ impl Check {
             let Some(after) = self.asked_again(&request.with(&changed, &observed)) else { continue };
             for child in &before.children {
                 self.held_against(request, child, &after, &dotted(&path));
+                self.never_updated(&request.hook, child, &after, &dotted(&path));
             }
         }
     }

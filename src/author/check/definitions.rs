@@ -16,7 +16,7 @@ use crate::template::yaml::{self, Document};
 
 /// The definitions of a file, with their places.
 pub(super) struct Definitions {
-    all: Vec<Definition>,
+    pub(super) all: Vec<Definition>,
     documents: Vec<Document>,
     /// One that is at fault says nothing of what it calls.
     whole: bool,
@@ -39,7 +39,7 @@ impl Definitions {
     }
 
     /// Where a definition says something: the nearest to `path` that is there.
-    fn place(&self, definition: &Definition, path: &[&str]) -> Option<Place> {
+    pub(super) fn place(&self, definition: &Definition, path: &[&str]) -> Option<Place> {
         let is_it = |object: &serde_json::Value| {
             object["metadata"]["name"] == *definition.name && object["kind"] == definition.spec.role.kind()
         };
@@ -71,7 +71,7 @@ fn hooks(definition: &Definition) -> impl Iterator<Item = (&'static str, &HookSp
 }
 
 /// The field that lists the kinds of children.
-fn list_field(role: Role) -> &'static str {
+pub(super) fn list_field(role: Role) -> &'static str {
     match role {
         Role::Composite => "childResources",
         Role::Decorator => "attachments",
@@ -81,7 +81,11 @@ fn list_field(role: Role) -> &'static str {
 impl Check {
     /// The definitions that call a hook.
     pub(super) fn callers(&self, hook: &str) -> Vec<&Definition> {
-        let all = self.definitions.iter().flat_map(|definitions| &definitions.all);
+        self.definitions.iter().flat_map(|definitions| self.callers_of(definitions, hook)).collect()
+    }
+
+    pub(super) fn callers_of<'d>(&self, definitions: &'d Definitions, hook: &str) -> Vec<&'d Definition> {
+        let all = definitions.all.iter();
         all.filter(|definition| {
             hooks(definition).filter_map(|(_, hook)| built_in(hook)).any(|(called, _)| called == hook)
         })
@@ -93,7 +97,10 @@ impl Check {
         for definition in &definitions.all {
             self.called(&definitions, definition);
             self.kinds(&definitions, definition);
+            self.selector_field(&definitions, definition);
+            self.paths_beside_urls(&definitions, definition);
         }
+        self.rivals(&definitions);
         if definitions.whole {
             self.uncalled(&definitions);
         }
@@ -303,7 +310,7 @@ fn undeclared<'a>(definition: &Definition, gvk: &Gvk, declared: impl Iterator<It
     }
 }
 
-fn at(problem: Problem, place: Option<Place>) -> Problem {
+pub(super) fn at(problem: Problem, place: Option<Place>) -> Problem {
     match place {
         Some(place) => problem.at(place),
         None => problem,

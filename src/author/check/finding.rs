@@ -76,12 +76,15 @@ pub(crate) enum Rule {
     RerunJob,
     EndlessChildren,
     UselessAllow,
+    Unsteady,
+    NeverUpdated,
+    SharedParent,
 }
 
 /// A rule's name, level, and what it is about.
 type About = (Rule, &'static str, Level, &'static str);
 
-const ABOUT: [About; 34] = [
+const ABOUT: [About; 37] = [
     (Rule::Syntax, "syntax", Level::Error, "A file is neither YAML nor Jinja that can be read"),
     (Rule::Definition, "definition", Level::Error, "A controller's definition is not valid"),
     (Rule::Crd, "crd", Level::Error, "A CustomResourceDefinition lacks what a parent's kind needs"),
@@ -166,6 +169,19 @@ const ABOUT: [About; 34] = [
         Level::Warning,
         "A comment allows a rule that does not exist, or one that finds nothing there",
     ),
+    (
+        Rule::Unsteady,
+        "unsteady",
+        Level::Error,
+        "A child is wanted otherwise at each visit, so that there is no end",
+    ),
+    (
+        Rule::NeverUpdated,
+        "never-updated",
+        Level::Warning,
+        "Children follow the spec, and their rule does not say that they are updated",
+    ),
+    (Rule::SharedParent, "shared-parent", Level::Error, "Two definitions have the same parents"),
 ];
 
 impl Rule {

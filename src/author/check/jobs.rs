@@ -68,7 +68,7 @@ fn ended() -> Value {
 }
 
 /// The parent with what an answer writes on it.
-fn kept(parent: &Value, answer: &Answer) -> Value {
+pub(super) fn kept(parent: &Value, answer: &Answer) -> Value {
     let mut parent = parent.clone();
     if let Some(status) = &answer.status {
         parent["status"] = Value::Object(status.clone());

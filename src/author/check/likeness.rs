@@ -1,6 +1,6 @@
 //! Whether a case is like what a controller asks: of kinds that are declared, about objects that a cluster could hold.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::author::case;
 use crate::author::check::Check;
@@ -45,7 +45,7 @@ impl Check {
         if let Err(refusal) = answered
             && refusal.reason == Reason::Fault
         {
-            self.findings.add_seen(Rule::Render, refusal.problem, &request.file);
+            self.findings.add_seen(Rule::Render, unasked(refusal.problem), &request.file);
         }
     }
 
@@ -67,6 +67,34 @@ impl Check {
             };
             group.as_object_mut()?.insert(key, object.clone());
         }
-        Some(request.with_groups(groups))
+        let mut asked = request.with_groups(groups);
+        let related = request
+            .fields
+            .get("related")
+            .is_some_and(|related| *related != json!([]) && *related != json!({}));
+        let customizes =
+            self.callers(&request.hook).iter().any(|caller| caller.spec.hooks.customize.is_some());
+        if !related && !customizes {
+            // With one group, of no kind, a look-up of any kind is one too many.
+            asked.fields.insert("related".into(), json!({NO_KIND: {}}));
+            asked.body = serde_json::to_vec(&asked.fields).expect("JSON is written to memory");
+        }
+        Some(asked)
+    }
+}
+
+/// The name of no group.
+const NO_KIND: &str = "-";
+
+/// What is said of a look-up among related objects where nobody asks for any.
+fn unasked(problem: Problem) -> Problem {
+    match problem.message.strip_suffix(", which is not declared") {
+        Some(asks) if asks.starts_with("`related.") => {
+            let message = format!("{asks}, and no `customize` of the definition asks for related objects");
+            let hint =
+                "answer a rule for that kind in `customize.yaml`, and name its path under `hooks.customize`";
+            Problem { message, expected: None, ..problem }.hint(hint)
+        }
+        _ => problem,
     }
 }

@@ -62,10 +62,34 @@ impl<'a> Judge<'a> {
         let title = "sync with its children observed";
         let Answered::Well(answer) = self.call("sync", title, &parent, &children)? else { return Ok(true) };
         let (parent, children) = observed(&parent, &answer);
+        self.lasting_names(&parent, &children)?;
         if self.finalizes() {
             self.call("finalize", "finalize with its children observed", &parent, &children)?;
         }
         Ok(false)
+    }
+
+    /// Children that are there have the same names a second later, whatever chance says.
+    fn lasting_names(&self, parent: &Value, children: &Value) -> Result<(), Box<Found>> {
+        let names = |seconds: i64| {
+            let now = now() + jiff::SignedDuration::from_secs(seconds);
+            let given = Given { now, entropy: [seconds as u8; 32] };
+            let body = json!({"parent": parent, "children": children, "related": children}).to_string();
+            let response = self.shelf.answer(self.hook, "sync", body.as_bytes(), given).ok()?.into_value();
+            let children = response["children"].as_array().cloned().unwrap_or_default();
+            Some(children.iter().map(called).collect::<Vec<String>>())
+        };
+        let (Some(one), Some(other)) = (names(1), names(2)) else { return Ok(()) };
+        match one.iter().find(|name| !other.contains(name)) {
+            None => Ok(()),
+            Some(name) => Err(Box::new(Found {
+                parent: parent.clone(),
+                call: "sync with its children observed, a second later".into(),
+                problem: Problem::new("a child has another name at each visit")
+                    .found(format!("{name}, and then {}", other.join(", ")))
+                    .hint("keep `now` and `random_string` out of names: each new one is made, and the one before deleted"),
+            })),
+        }
     }
 
     fn finalizes(&self) -> bool {
@@ -83,7 +107,7 @@ impl<'a> Judge<'a> {
     ) -> Result<Answered, Box<Found>> {
         let found = |problem| Box::new(Found { parent: parent.clone(), call: title.to_string(), problem });
         let body = json!({"parent": parent, "children": children}).to_string();
-        let given = Given { now: "2026-01-01T00:00:30Z".parse().expect("a literal time"), entropy: [7; 32] };
+        let given = Given { now: now(), entropy: [7; 32] };
         let ask = || self.shelf.answer(self.hook, call, body.as_bytes(), given);
         let answer = match ask() {
             Ok(response) => response.into_value(),
@@ -138,6 +162,15 @@ impl<'a> Judge<'a> {
         };
         names.or_else(misfit).map(said)
     }
+}
+
+/// When hooks are asked.
+fn now() -> jiff::Timestamp {
+    "2026-01-01T00:00:30Z".parse().expect("a literal time")
+}
+
+fn called(child: &Value) -> String {
+    format!("{} `{}`", gvk(child).kind, child["metadata"]["name"].as_str().unwrap_or_default())
 }
 
 /// The parent with the status that was answered, and the children as a cluster has them right after they were made.

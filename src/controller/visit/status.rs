@@ -157,7 +157,9 @@ pub(crate) async fn write(
                 let left = after.and_then(|after| left_over(&after.parsed(), &after, &wanted));
                 memory.status = Some(Written { wanted: digest, left });
                 if memory.status_writes.note(timeless) {
-                    warn!("another writer keeps changing the status back: it is written less often");
+                    warn!(
+                        "another writer, or another definition of the same parents, keeps changing the status back: it is written less often"
+                    );
                 }
                 return Ok(refusal.into());
             }

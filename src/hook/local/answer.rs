@@ -17,6 +17,7 @@ use crate::hook::origin::Origin;
 use crate::hook::wire::Call;
 use crate::hook::wire::answer::{Answer, DesiredChild};
 use crate::object::name::{Gvk, Key};
+use crate::object::validity::{label_key, label_value};
 use crate::problem::{Place, Problem, nearest};
 use crate::template::Document;
 
@@ -321,8 +322,27 @@ fn check_field(name: &str, value: &Value, origin: &Origin, shape: &Shape) -> Res
         ("finalized", Value::Bool(_)) => Ok(()),
         ("finalized", other) => Err(wrong_type(origin, &[], other, "`true` or `false`")),
         ("relatedResources", list) => check_related(list, origin),
+        ("labels" | "annotations", marks) => {
+            check_texts(marks, origin)?;
+            check_marks(name, marks, origin)
+        }
         _ => check_texts(value, origin),
     }
+}
+
+/// What a decorator puts on its object is refused by the API server as a whole where one of it is wrong.
+fn check_marks(name: &str, marks: &Value, origin: &Origin) -> Result<(), Problem> {
+    for (key, value) in marks.as_object().into_iter().flatten() {
+        if let Err(why) = label_key(key) {
+            return Err(problem(origin, &[key], format!("`{name}`: the key `{key}` {why}")));
+        }
+        let text = value.as_str().filter(|_| name == "labels").unwrap_or_default();
+        if let Err(why) = label_value(text) {
+            let problem = problem(origin, &[key], format!("`labels.{key}`: the value `{text}` {why}"));
+            return Err(problem.hint("`dns_name(…, max=63)` makes a value of any text"));
+        }
+    }
+    Ok(())
 }
 
 /// A forgotten `---` also puts a whole child into the status.
