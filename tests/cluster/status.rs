@@ -40,9 +40,12 @@ fn kind_without_a_status_subresource_gets_children_and_no_status() {
     lab.define_kind(&crd);
     let hook = Hook::from_spec();
     let controller = lab.start(&[]);
-    lab.add_definition(&lab.definition().config_maps().sync(&hook));
+    let definition = lab.definition().config_maps().sync(&hook);
+    lab.add_definition(&definition);
     lab.add_thing("t", json!({"children": [config_map("a", "1")], "status": {"mine": 1}}));
     lab.wait(&lab.config_map("a"), "the child is there", |_| true);
+    // The definition's own status follows its parents some seconds later.
+    lab.wait(&definition.path(), "the parent is counted", |live| live["status"]["parents"] == 1);
     let told = format!(
         "[{}] Sync error - ignoring, CRD [things.{}] does not have subresource 'Status' enabled",
         lab.namespace, lab.group
