@@ -139,6 +139,7 @@ pub(crate) fn desired(
     let mut desired = Desired::default();
     let mut seen: HashMap<(usize, Key), (usize, Option<Place>)> = HashMap::new();
     for (index, (mut body, place)) in children.into_iter().enumerate() {
+        keep_null_ownership(&mut body);
         normalise(&mut body);
         let outcome = reader.read(index, body, place.clone()).and_then(|wanted| {
             match seen.insert((wanted.rule, wanted.key.clone()), (index, place.clone())) {
@@ -322,6 +323,16 @@ impl Reader<'_> {
     }
 }
 
+/// A null is dropped like any other, and with it what was to be said; as text it is refused.
+fn keep_null_ownership(body: &mut Map<String, Value>) {
+    let annotations = body.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
+    if let Some(stated) = annotations.and_then(|annotations| annotations.get_mut(OWNERSHIP))
+        && stated.is_null()
+    {
+        *stated = "null".into();
+    }
+}
+
 /// Takes the annotation that says whose the object is off it.
 fn ownership(metadata: &mut Map<String, Value>) -> Result<Ownership, Problem> {
     let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else {
@@ -331,13 +342,22 @@ fn ownership(metadata: &mut Map<String, Value>) -> Result<Ownership, Problem> {
     if annotations.is_empty() {
         metadata.shift_remove("annotations");
     }
-    match stated.as_ref().and_then(Value::as_str) {
+    match stated {
         None => Ok(Ownership::Parent),
-        Some("none") => Ok(Ownership::Other),
-        Some(other) => Err(Problem::new(format!("has the annotation `{OWNERSHIP}`"))
-            .found(format!("`{other}`"))
-            .expected("`none`, for an object that is somebody else's")),
+        Some(stated) if stated == "none" => Ok(Ownership::Other),
+        Some(other) => Err(strange_ownership(&other)),
     }
+}
+
+/// Taken as nothing said, it would have somebody else's object owned, and deleted one day.
+pub(crate) fn strange_ownership(stated: &Value) -> Problem {
+    let found = match stated {
+        Value::String(text) => format!("`{text}`"),
+        other => format!("`{other}`, which is no text"),
+    };
+    Problem::new(format!("has the annotation `{OWNERSHIP}`"))
+        .found(found)
+        .expected("`none`, for an object that is somebody else's")
 }
 
 /// Which child a body means. Its namespace is the one it states.

@@ -383,10 +383,13 @@ fn somebody_elses_object_is_neither_owned_nor_labelled() {
 
 #[test]
 fn ownership_is_none_or_not_stated() {
-    let child = config_map_with(json!({"name": "a", "annotations": {OWNERSHIP: "shared", "b": "c"}}));
-    let (problem, reach) = refusal(read(vec![child]));
-    assert_eq!(reach, Reach::Child);
-    assert!(problem.contains("found: `shared`"), "{problem}");
+    for (stated, found) in [(json!("shared"), "`shared`"), (json!("None"), "`None`"), (json!(null), "`null`")]
+    {
+        let child = config_map_with(json!({"name": "a", "annotations": {OWNERSHIP: stated, "b": "c"}}));
+        let (problem, reach) = refusal(read(vec![child]));
+        assert_eq!(reach, Reach::Child);
+        assert!(problem.contains(&format!("found: {found}")), "{problem}");
+    }
 }
 
 #[test]
