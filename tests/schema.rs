@@ -67,3 +67,16 @@ fn what_there_is_no_schema_of_is_told_with_what_there_is() {
     assert!(told.contains("possible values: controllers, case-request, case-response, hook"), "{told}");
     assert_eq!(schema(&[]).0, 2);
 }
+
+#[test]
+fn the_kinds_of_definitions_can_be_installed_from_it() {
+    let (code, printed, told) = schema(&["crds"]);
+    assert_eq!((code, told.as_str()), (0, ""));
+    let documents: Vec<&str> = printed.split("---\n").collect();
+    let names = ["compositecontrollers", "decoratorcontrollers", "controllerrevisions"];
+    assert_eq!(documents.len(), names.len(), "{printed}");
+    for (document, name) in documents.iter().zip(names) {
+        assert!(document.starts_with("apiVersion: apiextensions.k8s.io/v1\n"), "{document}");
+        assert!(document.contains(&format!("  name: {name}.metacontroller.k8s.io\n")), "{document}");
+    }
+}

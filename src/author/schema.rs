@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::config::json_schema::definitions;
+use crate::config::schema::CRDS;
 use crate::hook::local::json_schema::{case_request, case_response};
 use crate::hook::wire::json_schema::messages;
 
@@ -13,6 +14,11 @@ pub(crate) enum Subject {
     CaseRequest,
     CaseResponse,
     Hook,
+}
+
+/// The CustomResourceDefinitions of this API, as one file for `kubectl apply`.
+pub(crate) fn crds() -> String {
+    CRDS.map(|(_, text)| text.trim_start_matches("---\n")).join("---\n")
 }
 
 pub(crate) fn schema(subject: Subject) -> Value {

@@ -31,7 +31,7 @@ fn every_value_that_cannot_be_read_is_told_with_an_example() {
         (&["test", "--properties", "--seed", "x"], &seed),
         (&["check", "--format", "xml"], "[possible values: text, json, sarif, github]"),
         (&["check", "--allow", "unknown-fields"], "hint: did you mean `unknown-field`?"),
-        (&["schema", "case"], "[possible values: controllers, case-request, case-response, hook]"),
+        (&["schema", "case"], "[possible values: controllers, case-request, case-response, hook, crds]"),
         (&["serve", "--listen", "8090"], listen),
         (&["serve", "--max-body-bytes", "10M"], &bytes),
         (&["run", "--listen", ":"], listen),

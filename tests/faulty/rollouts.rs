@@ -70,7 +70,8 @@ fn rolling_update_waits_for_the_kind_that_revisions_are_kept_in() {
         let thing = stage.server.get("things", "a").expect("it is there");
         let told = thing["status"]["conditions"][0].clone();
         let expected = "ControllerRevisions cannot be read, which a rolling update needs: \
-                        the API server has no `metacontroller.k8s.io/v1alpha1`";
+                        the API server has no `metacontroller.k8s.io/v1alpha1`; \
+                        `syncwright schema crds | kubectl apply -f -` installs their kind";
         if told["reason"] == "WaitingForKind" && told["message"] == expected { Ok(()) } else { Err(told) }
     });
     assert_eq!(stage.server.names("configmaps"), [""; 0], "nothing is made before it can be noted");

@@ -209,7 +209,10 @@ impl Visit<'_> {
             State::Absent(message) | State::Failing(message) => (message, false),
             State::Starting => ("they are being listed".into(), true),
         };
-        let message = format!("ControllerRevisions cannot be read, which a rolling update needs: {message}");
+        let message = format!(
+            "ControllerRevisions cannot be read, which a rolling update needs: {message}; \
+             `syncwright schema crds | kubectl apply -f -` installs their kind"
+        );
         let waiting = Conclusion::new(Ended::Waiting(note("WaitingForKind", message)));
         Err(Conclusion { silent, resync_after: silent.then_some(CACHE), ..waiting })
     }
