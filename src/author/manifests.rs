@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::author::check::names;
+use crate::author::check::requests::gvk;
 use crate::problem::{Place, Problem};
 use crate::template::yaml;
 
@@ -14,7 +16,7 @@ use crate::template::yaml;
 pub(crate) fn read(source: &Path) -> Result<Vec<Value>, Problem> {
     let (mut manifests, mut seen) = (Vec::new(), HashMap::new());
     for (file, text) in texts(source)? {
-        for document in yaml::read(&file, &text)? {
+        for document in yaml::read(&file, &text).map_err(|problem| unrendered(problem, &text))? {
             let place = document.places.start();
             for manifest in flattened(document.value) {
                 check(&manifest).map_err(|problem| problem.at(place.clone()))?;
@@ -26,6 +28,14 @@ pub(crate) fn read(source: &Path) -> Result<Vec<Value>, Problem> {
         }
     }
     Ok(manifests)
+}
+
+/// A chart's own template is no YAML.
+fn unrendered(problem: Problem, text: &str) -> Problem {
+    match text.contains("{{") {
+        true => problem.hint("this is a template: render it first, `helm template NAME CHART | … -`"),
+        false => problem,
+    }
 }
 
 /// Name and text of each file, in name order.
@@ -99,8 +109,22 @@ fn check(manifest: &Value) -> Result<(), Problem> {
         [("apiVersion", &manifest["apiVersion"]), ("kind", &manifest["kind"]), ("metadata.name", name)]
     {
         if !text(value) {
-            return Err(Problem::new(format!("this is no manifest: it has no `{field}`")));
+            let problem = Problem::new(format!("this is no manifest: it has no `{field}`"));
+            let built =
+                manifest.get("resources").is_some_and(Value::is_array) && manifest.get("spec").is_none();
+            return Err(match built {
+                true => problem.hint("of a kustomization, give what it makes: `kubectl kustomize DIR | … -`"),
+                false => problem,
+            });
         }
     }
-    Ok(())
+    let (gvk, given) = (gvk(manifest), names::name(&gvk(manifest), manifest));
+    let Some((.., problem)) = given else { return Ok(()) };
+    let message = format!("{}; no cluster takes it", problem.message);
+    let problem = Problem { message, hint: None, ..problem };
+    let placeholder = name.as_str().is_some_and(|name| name.starts_with("RELEASE-NAME"));
+    Err(match placeholder {
+        true => problem.hint("give the release a name: `helm template NAME CHART`"),
+        false => problem.hint(format!("a {} is called by lower-case letters, digits and `-`", gvk.kind)),
+    })
 }

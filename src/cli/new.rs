@@ -96,7 +96,8 @@ fn told(written: &Written, sketch: &Sketch, target: &Target) -> String {
         format!("  syncwright test --only {hook}/"),
         format!("  kubectl apply -f {hooks}/{hook}/crd.yaml"),
         format!("  syncwright run --controllers {controllers}"),
-        format!("  kubectl apply -f {hooks}/{hook}/example.yaml"),
     ]);
+    lines.extend(sketch.namespace.iter().map(|namespace| format!("  kubectl create namespace {namespace}")));
+    lines.push(format!("  kubectl apply -f {hooks}/{hook}/example.yaml"));
     lines.join("\n") + "\n"
 }

@@ -32,6 +32,7 @@ fn chart_of_a_database() {
             "note: ClusterRole `shop-db` is left out: it belongs to no namespace, so a parent in one cannot own it",
             "note: Role `shop-db-watch` is left out: it is in the namespace `monitoring`, and a parent in `data` cannot own it",
             "note: Job `shop-db-migrate` is left out: it is a hook of Helm's, which is not there all the time",
+            "note: Secret `shop-db-password` stands in sync.yaml and in the cases with its values: keep them out of git, or let the template draw them (`random_string`)",
         ],
     );
 }

@@ -115,6 +115,84 @@ fn what_cannot_be_made_is_explained() {
     assert!(!folder.path().join("hooks").exists() && !folder.path().join("controllers.yaml").exists());
 }
 
+#[test]
+fn nothing_is_left_behind_of_what_fails() {
+    let named = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n");
+    let folder = folder(&[
+        ("upper.yaml", &named("My_X")),
+        ("helm.yaml", &named("RELEASE-NAME-x")),
+        ("raw.yaml", &named("{{ .Release.Name }}-x")),
+        ("m/kustomization.yaml", "resources: [a.yaml]\n"),
+        (
+            "mine.yaml",
+            "apiVersion: metacontroller.k8s.io/v1alpha1\nkind: CompositeController\nmetadata: {name: a}\nspec: {}\n",
+        ),
+        ("good.yaml", &named("x")),
+        ("controllers/README.md", ""),
+    ]);
+    let left = || {
+        assert!(!folder.path().join("hooks").exists() && !folder.path().join("controllers.yaml").exists());
+    };
+    let refused = |source: &str, err: &str| {
+        let asked = ["new", "shop", "--group", "example.com", "--from-manifests", source];
+        says(&syncwright(folder.path(), &asked), 2, "", err);
+        left();
+    };
+    refused(
+        "upper.yaml",
+        "error: upper.yaml:1:1: ConfigMap: the name `My_X` must consist of lower-case letters, digits, `-` and `.`; no cluster takes it\n\
+         hint: a ConfigMap is called by lower-case letters, digits and `-`\n",
+    );
+    let said = syncwright(
+        folder.path(),
+        &["new", "shop", "--group", "example.com", "--from-manifests", "helm.yaml"],
+    );
+    assert!(
+        said.code == 2 && said.err.ends_with("hint: give the release a name: `helm template NAME CHART`\n"),
+        "{}",
+        said.err
+    );
+    let said =
+        syncwright(folder.path(), &["new", "shop", "--group", "example.com", "--from-manifests", "raw.yaml"]);
+    let hint = "hint: this is a template: render it first, `helm template NAME CHART | … -`\n";
+    assert!(said.code == 2 && said.err.ends_with(hint), "{}", said.err);
+    refused(
+        "m",
+        "error: m/kustomization.yaml:1:1: this is no manifest: it has no `apiVersion`\n\
+         hint: of a kustomization, give what it makes: `kubectl kustomize DIR | … -`\n",
+    );
+    refused(
+        "mine.yaml",
+        "error: CompositeController `a` is a definition, and no child of an operator\n\
+         hint: give the manifests that are to become children; `--controllers` names the file of definitions\n",
+    );
+    // The last thing that is written cannot be.
+    let asked = ["new", "shop", "--group", "example.com", "--controllers", "none/controllers.yaml"];
+    let said = syncwright(folder.path(), &asked);
+    assert!(
+        said.code == 2 && said.err.starts_with("error: `none/controllers.yaml` cannot be "),
+        "{}",
+        said.err
+    );
+    left();
+}
+
+#[test]
+fn secrets_and_namespaces_of_manifests_are_told_of() {
+    let manifests = "\
+apiVersion: v1
+kind: Secret
+metadata: {name: shop, namespace: web}
+stringData: {password: hunter2}
+";
+    let folder = folder(&[("m.yaml", manifests)]);
+    let said = new(folder.path(), &["shop", "--group", "example.com", "--from-manifests", "m.yaml"]);
+    let note = "note: Secret `shop` stands in sync.yaml and in the cases with its values: keep them out of git, or let the template draw them (`random_string`)\n";
+    assert!(said.out.contains(note), "{}", said.out);
+    let next = "  kubectl create namespace web\n  kubectl apply -f hooks/shop/example.yaml\n";
+    assert!(said.out.ends_with(next), "{}", said.out);
+}
+
 const CRD: &str = "\
 # Not ours to change.
 apiVersion: apiextensions.k8s.io/v1

@@ -29,7 +29,8 @@ pub(in crate::author) fn wrong(gvk: &Gvk, object: &Value) -> Vec<Wrong> {
     found
 }
 
-fn name(gvk: &Gvk, object: &Value) -> Option<Wrong> {
+/// What is wrong with the name of an object itself.
+pub(in crate::author) fn name(gvk: &Gvk, object: &Value) -> Option<Wrong> {
     let name = object["metadata"]["name"].as_str()?;
     let path = vec!["metadata".to_string(), "name".to_string()];
     let said = |why: &str| Problem::new(format!("{}: the name `{name}` {why}", gvk.kind));

@@ -46,6 +46,7 @@ pub(in crate::author::new) fn sketch(wish: Wish, file: &Path) -> Result<Sketch, 
         children: vec![child_kind("v1", "ConfigMap")],
         promised: None,
         notes,
+        namespace: None,
         names,
     })
 }

@@ -2,6 +2,7 @@
 //!
 //! What is made is data first, a `Sketch`; `write` puts it on disk and never over what is there, unless told to.
 
+mod before;
 mod crd;
 mod definition;
 mod manifests;
@@ -39,6 +40,8 @@ pub(crate) struct Sketch {
     promised: Option<Vec<Value>>,
     /// What a person should know of what was made.
     pub notes: Vec<String>,
+    /// The namespace of the example, where it says one.
+    pub namespace: Option<String>,
 }
 
 /// A file below the hook's folder.

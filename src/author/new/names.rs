@@ -113,7 +113,11 @@ pub(in crate::author::new) fn check_hook(hook: &str) -> Result<(), Problem> {
         .chars()
         .map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' })
         .collect();
-    let usable = lower.trim_matches(|c: char| c == '-' || c.is_ascii_digit()).to_string();
+    // What stands for a letter of another alphabet is for its author to say.
+    let usable = match hook.is_ascii() {
+        true => lower.trim_matches(|c: char| c == '-' || c.is_ascii_digit()).to_string(),
+        false => String::new(),
+    };
     let problem = Problem::new(format!("`{hook}` cannot be the name of a hook"))
         .expected("lower-case letters, digits and `-`, 63 at most, beginning with a letter");
     Err(if is_label(&usable) {

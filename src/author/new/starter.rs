@@ -26,6 +26,7 @@ pub(in crate::author::new) fn sketch(names: Names) -> Result<Sketch, Problem> {
         children: vec![child_kind("apps/v1", "Deployment"), child_kind("v1", "Service")],
         promised: None,
         notes: Vec::new(),
+        namespace: None,
         names,
     })
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::author::case::{self, Accept, Case, Verdict};
 use crate::author::difference::differences;
+use crate::author::new::before::Before;
 use crate::author::new::{NewFile, Sketch, definition};
 use crate::hook::local::Shelf;
 use crate::problem::Problem;
@@ -52,6 +53,17 @@ pub(crate) fn write(sketch: &Sketch, target: &Target) -> Result<Written, Problem
     if target.overwrite == Overwrite::No {
         refuse_to_overwrite(&sketch.files, &folder, target, definitions.is_none())?;
     }
+    let before = Before::of(&folder).map_err(|error| unwritable(&folder, &error))?;
+    written(sketch, target, &folder, definitions).inspect_err(|_| before.restore())
+}
+
+/// All of it; where it ends in an error, a part of it is there.
+fn written(
+    sketch: &Sketch,
+    target: &Target,
+    folder: &Path,
+    definitions: Option<String>,
+) -> Result<Written, Problem> {
     let mut files = Vec::new();
     for NewFile { path, text } in &sketch.files {
         let path = folder.join(path);

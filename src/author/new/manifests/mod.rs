@@ -45,11 +45,24 @@ pub(in crate::author::new) fn sketch(names: Names, source: &Path) -> Result<Sket
         notes.push(format!("the plural of `{kind}` is a guess: see `childResources`"));
     }
     let children = kinds.into_iter().map(|(api_version, kind)| child_kind(api_version, kind)).collect();
-    Ok(Sketch { names, files, children, promised: Some(manifests), notes })
+    notes.extend(manifests.iter().filter(|manifest| holds_values(manifest)).map(|secret| {
+        format!(
+            "Secret `{}` stands in sync.yaml and in the cases with its values: keep them out of git, or let the template draw them (`random_string`)",
+            name_of(secret)
+        )
+    }));
+    let namespace = parent["metadata"]["namespace"].as_str().map(String::from);
+    Ok(Sketch { names, files, children, promised: Some(manifests), notes, namespace })
 }
 
 fn kind_of(manifest: &Value) -> (&str, &str) {
     (manifest["apiVersion"].as_str().unwrap_or_default(), manifest["kind"].as_str().unwrap_or_default())
+}
+
+/// Whether it is a Secret with anything in it.
+fn holds_values(manifest: &Value) -> bool {
+    let filled = |field: &str| manifest[field].as_object().is_some_and(|values| !values.is_empty());
+    kind_of(manifest) == ("v1", "Secret") && (filled("data") || filled("stringData"))
 }
 
 fn name_of(manifest: &Value) -> &str {

@@ -20,6 +20,9 @@ const OF_THE_SERVER: [&str; 7] = [
     "ownerReferences",
 ];
 
+/// The group of the definitions themselves.
+const DEFINITIONS: &str = "metacontroller.k8s.io/";
+
 /// What `kubectl apply` leaves on an object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -27,6 +30,17 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 pub(super) fn read(source: &Path) -> Result<(Vec<Value>, Vec<String>), Problem> {
     let (mut manifests, mut notes) = (Vec::new(), Vec::new());
     let all = manifests::read(source)?;
+    if let Some(definition) = all.iter().find(|manifest| {
+        manifest["apiVersion"].as_str().is_some_and(|version| version.starts_with(DEFINITIONS))
+    }) {
+        return Err(Problem::new(format!(
+            "{} is a definition, and no child of an operator",
+            said(definition)
+        ))
+        .hint(
+            "give the manifests that are to become children; `--controllers` names the file of definitions",
+        ));
+    }
     let namespace = main_namespace(&all);
     for manifest in all {
         let elsewhere = || elsewhere(&manifest, namespace.as_deref()?);
