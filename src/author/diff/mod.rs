@@ -5,6 +5,7 @@ mod paths;
 use serde_json::Value;
 
 use crate::author::diff::paths::paths;
+use crate::author::difference::names;
 use crate::hook::local::to_yaml;
 use crate::mask::pair::pair;
 use crate::plan::preview::{Change, Outcome, Sort};
@@ -86,8 +87,11 @@ fn manifest(object: Value) -> Vec<Line> {
     to_yaml(&object).lines().map(|line| Line::new(Tone::Added, format!("      + {line}"))).collect()
 }
 
-/// The object with what is stated of it in place of what it holds.
+/// The object with what is stated of it in place of what it holds: what is not stated, such as a default, stays.
 fn laid_over(object: &Value, stated: &Value) -> Value {
+    if let (Value::Array(items), Value::Array(stated)) = (object, stated) {
+        return Value::Array(items_laid_over(items, stated));
+    }
     let (Value::Object(fields), Value::Object(stated)) = (object, stated) else { return stated.clone() };
     let mut fields = fields.clone();
     for (name, value) in stated {
@@ -95,6 +99,20 @@ fn laid_over(object: &Value, stated: &Value) -> Value {
         fields.insert(name.clone(), laid);
     }
     Value::Object(fields)
+}
+
+/// Items that have names are laid over those of the same name, others over those in the same place if there are as many.
+fn items_laid_over(items: &[Value], stated: &[Value]) -> Vec<Value> {
+    let named = |item: &Value| items.iter().find(|known| known["name"] == item["name"]);
+    let by_name = names(items).is_some() && names(stated).is_some();
+    let known = |index: usize, item: &Value| match by_name {
+        true => named(item),
+        false => items.get(index).filter(|_| items.len() == stated.len()),
+    };
+    let laid = |(index, item): (usize, &Value)| {
+        known(index, item).map_or(item.clone(), |known| laid_over(known, item))
+    };
+    stated.iter().enumerate().map(laid).collect()
 }
 
 /// How many parents and objects change.

@@ -20,6 +20,24 @@ fn check(changes: Vec<Change>, trouble: Option<Trouble>, expected: &str) {
 }
 
 #[test]
+fn defaults_are_not_told_of_where_a_field_cannot_change() {
+    let live = json!({"spec": {
+        "selector": {"a": "1"},
+        "containers": [{"name": "web", "image": "i:1", "imagePullPolicy": "Always", "ports": [{"containerPort": 80, "protocol": "TCP"}]}],
+    }});
+    let stated = json!({"spec": {
+        "selector": {"a": "2"},
+        "containers": [{"name": "web", "image": "i:1", "ports": [{"containerPort": 80}]}],
+    }});
+    let told = "\
+Site blog/main
+  ! Deployment x, stays as it is: a field that cannot change is to change
+      ~ spec.selector.a: \"1\" -> \"2\"
+";
+    check(vec![change(Sort::Immutable, "Deployment", live, stated)], None, told);
+}
+
+#[test]
 fn parent_that_stays_as_it_is_is_not_told_of() {
     check(Vec::new(), None, "");
 }
