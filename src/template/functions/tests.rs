@@ -219,8 +219,15 @@ mod times {
     }
 
     #[test]
+    fn the_last_time_is_told() {
+        let page = refusal("timestamp('9999-12-31T23:59:59Z')");
+        assert!(page.contains("the last time is `9999-12-30T22:00:00Z`"), "{page}");
+        assert_eq!(eval("rfc3339(timestamp('9999-12-30T22:00:00Z'))"), json!("9999-12-30T22:00:00Z"));
+    }
+
+    #[test]
     fn no_calendar_and_no_number_overflows() {
-        let outside = "cannot write a time outside the years 0 to 9999";
+        let outside = "cannot write a time before the year 0 or after 9999-12-30T22:00:00Z";
         assert_eq!(refusal("time_add('9999-12-30T00:00:00Z', '2000000h')"), format!("`time_add` {outside}"));
         assert_eq!(refusal("time_add('0000-01-01T00:00:00Z', -1)"), format!("`time_add` {outside}"));
         assert_eq!(refusal("rfc3339(9223372036854775807)"), format!("`rfc3339` {outside}"));

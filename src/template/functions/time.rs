@@ -52,9 +52,17 @@ fn time_add(_: &mut State, arguments: &Arguments) -> Result<Value, Error> {
 /// RFC 3339 has years of four digits only.
 fn in_calendar(arguments: &Arguments, time: Option<Timestamp>) -> Result<Value, Fault> {
     let year_zero = |time: &Timestamp| time.as_second() >= -62_167_219_200;
-    let time =
-        time.filter(year_zero).ok_or_else(|| arguments.cannot("write a time outside the years 0 to 9999"))?;
+    let time = time
+        .filter(year_zero)
+        .ok_or_else(|| arguments.cannot(&format!("write a time before the year 0 or after {}", last())))?;
     Ok(written(time))
+}
+
+/// A day before the year 9999 ends, so that every time has a local one in every zone.
+fn last() -> String {
+    Timestamp::from_second(Timestamp::MAX.as_second())
+        .expect("a time without its fraction is one")
+        .to_string()
 }
 
 /// A time as templates see it: UTC, with a fraction only where there is one.
@@ -95,8 +103,13 @@ pub(super) fn parse_time(text: &str) -> Result<Timestamp, Option<&'static str>> 
         _ => 0,
     };
     match &rest[fraction..] {
-        [b'Z'] | [b'+' | b'-', _, _, b':', _, _] if fraction != 1 => text.parse().map_err(|_| None),
+        [b'Z'] | [b'+' | b'-', _, _, b':', _, _] if fraction != 1 => text.parse().map_err(|_| too_late(text)),
         [] => Err(Some("add `Z` for UTC or an offset such as `+02:00`")),
         _ => Err(None),
     }
+}
+
+fn too_late(text: &str) -> Option<&'static str> {
+    let late = text.starts_with("9999-12-3");
+    late.then_some("the last time is `9999-12-30T22:00:00Z`; for `never`, take `9999-01-01T00:00:00Z`")
 }
