@@ -4,6 +4,7 @@
 
 pub(crate) mod case;
 pub(crate) mod check;
+pub(crate) mod created;
 pub(crate) mod diff;
 pub(crate) mod difference;
 mod kinds;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 
-use crate::author::{self, parent_file};
+use crate::author::{self, created, parent_file};
 use crate::cli::{Ended, explain, out, show, value};
 use crate::hook::local::answer::Response;
 use crate::hook::local::renders::given_now;
@@ -36,7 +36,7 @@ pub(super) struct Flags {
     /// Print where each field comes from: the template's line, what it was computed from, the conditions that it stands in
     #[arg(long)]
     explain: bool,
-    /// YAML on a terminal, JSON elsewhere; with --explain, JSON only where it is asked for
+    /// YAML on a terminal, JSON elsewhere; with --explain, either only where it is asked for
     #[arg(short, long, value_enum, value_name = "FORM")]
     output: Option<Form>,
 }
@@ -78,11 +78,13 @@ pub(super) fn run(flags: Flags) -> Result<Ended> {
     let shelf = Shelf::open(&flags.hooks);
     let present = given_now();
     let given = Given { now: flags.now.unwrap_or(present.now), ..present };
+    let body = created::alone(&flags.hooks, &hook, &flags.call, body, given.now);
     match shelf.answer(&hook, &flags.call, &body, given) {
         Ok(response) => {
             out::print(&match (flags.explain, flags.output) {
                 (true, Some(Form::Json)) => format!("{:#}\n", explain::as_json(&response.explain())),
-                (true, _) => explain::as_text(&response.explain()),
+                (true, Some(Form::Yaml)) => to_yaml(&explain::as_json(&response.explain())),
+                (true, None) => explain::as_text(&response.explain()),
                 (false, form) => answer(response, form),
             })?;
             Ok(Ended::Well)

@@ -11,6 +11,7 @@ mod mistakes;
 mod new;
 mod pipes;
 mod properties;
+mod recipes;
 mod render;
 mod reviews;
 mod secrets;

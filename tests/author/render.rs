@@ -21,6 +21,65 @@ fn render_prints_the_answer() {
     assert_eq!(serde_json::from_str::<Value>(&said.out).unwrap(), expected);
 }
 
+const CRD: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: as.b.c}
+spec:
+  group: b.c
+  scope: Namespaced
+  names: {kind: A, plural: as}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: object, properties: {schedule: {type: string, default: 30 2 * * *}}}
+";
+
+#[test]
+fn a_parent_that_stands_alone_is_as_the_api_server_has_it() {
+    let template = "status: {all: [{{ parent.spec.schedule }}, {{ parent.metadata.uid }}, {{ parent.metadata.namespace }}, {{ parent.metadata.creationTimestamp }}]}\n";
+    let parent = "apiVersion: b.c/v1\nkind: A\nmetadata: {name: x}\nspec: {}\n";
+    let folder = folder(&[
+        ("hooks/a/crd.yaml", CRD),
+        ("hooks/a/sync.yaml", template),
+        ("p.yaml", parent),
+        ("request.yaml", "parent: {apiVersion: b.c/v1, kind: A, metadata: {name: x}, spec: {}}\n"),
+        ("hooks/a/cases/bare/sync.request.yaml", parent),
+        ("hooks/a/cases/bare/sync.error.txt", "another\n"),
+    ]);
+    let asked = ["render", "a", "sync", "p.yaml", "-o", "yaml", "--now", "2026-11-30T17:00:00.5Z"];
+    let made = "status:\n  all:\n  - 30 2 * * *\n  - 00000000-0000-4000-8000-000000000000\n  - default\n  - \"2026-11-30T17:00:00Z\"\nchildren: []\n";
+    says(&syncwright(folder.path(), &asked), 0, made, "");
+    // A request says itself what there is, and so does a case.
+    let said = syncwright(folder.path(), &["render", "a", "sync", "request.yaml"]);
+    assert!(said.code == 1 && said.err.contains("`parent.spec.schedule` is absent"), "{}", said.err);
+    let said = syncwright(folder.path(), &["test"]);
+    assert!(
+        said.code == 1 && said.out.contains("`parent.spec.schedule` is absent"),
+        "{}{}",
+        said.out,
+        said.err
+    );
+}
+
+#[test]
+fn what_explains_can_be_yaml() {
+    let folder = folder(&[("hooks/a/sync.yaml", SYNC), ("parent.yaml", PARENT)]);
+    let said = |form: &str| {
+        let said =
+            syncwright(folder.path(), &["render", "a", "sync", "parent.yaml", "--explain", "-o", form]);
+        assert_eq!((said.code, said.err.as_str()), (0, ""));
+        said.out
+    };
+    assert!(said("json").starts_with(['[', '{']), "{}", said("json"));
+    assert!(said("yaml").starts_with("- ") || said("yaml").contains(":\n"), "{}", said("yaml"));
+}
+
 #[test]
 fn render_shows_a_templates_fault_as_a_page() {
     let folder = folder(&[

@@ -29,6 +29,7 @@ impl Check {
         self.lost(request, answer);
         self.rerun_jobs(request, answer);
         self.unsteady(request, answer);
+        self.later(request, answer);
     }
 
     /// Immutable fields of children that follow a field of the spec.
@@ -109,7 +110,7 @@ fn losses(observed: &[Value], index: usize) -> Vec<(&'static str, Vec<Value>)> {
 }
 
 /// Children that exist and were wanted, and are wanted no longer.
-fn dropped<'a>(answer: &'a Answer, later: &Answer, left: &[Value]) -> Vec<&'a DesiredChild> {
+pub(super) fn dropped<'a>(answer: &'a Answer, later: &Answer, left: &[Value]) -> Vec<&'a DesiredChild> {
     let wanted: Vec<Value> = later.children.iter().map(|child| Value::Object(child.object.clone())).collect();
     let is_dropped = |child: &&DesiredChild| {
         let object = Value::Object(child.object.clone());
@@ -158,7 +159,7 @@ fn merge(known: &mut Value, wanted: &Value) {
 }
 
 /// The paths of all numbers, texts and truths in a value.
-fn leaves(value: &Value) -> Vec<Vec<String>> {
+pub(super) fn leaves(value: &Value) -> Vec<Vec<String>> {
     let below = |key: String, value: &Value| {
         let deeper = leaves(value).into_iter();
         deeper.map(move |path| [&[key.clone()][..], &path].concat()).collect::<Vec<_>>()

@@ -10,7 +10,7 @@ use crate::author::check::requests::{Request, gvk};
 use crate::config::spec::UpdateMethod;
 use crate::hook::wire::answer::{Answer, DesiredChild};
 use crate::object::name::Gvk;
-use crate::plan::desired::OWNERSHIP;
+use crate::plan::desired::{OWNERSHIP, strange_ownership};
 use crate::problem::{Place, Problem};
 use crate::schema::{Misfit, Whole};
 
@@ -39,6 +39,17 @@ impl Check {
         let mut wrong = by_rule(&gvk, &object, whole);
         wrong.extend(self.misfits(&gvk, &object, whole, child));
         wrong.extend(self.ownership(request, &gvk, &object));
+        if let Some(stated) =
+            object["metadata"]["annotations"].get(OWNERSHIP).filter(|stated| *stated != "none")
+        {
+            let said = strange_ownership(stated);
+            let said = Problem { message: format!("{}: {}", gvk.kind, said.message), ..said };
+            wrong.push((
+                Rule::BadLabel,
+                ["metadata", "annotations", OWNERSHIP].map(String::from).into(),
+                said,
+            ));
+        }
         for (rule, path, problem) in wrong {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             let problem = Problem { place: Some(place(child, &path)), ..problem };

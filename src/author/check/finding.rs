@@ -106,12 +106,7 @@ const ABOUT: [About; 37] = [
     (Rule::UndeclaredKind, "undeclared-kind", Level::Error, "A child is of a kind that is not declared"),
     (Rule::UnusedKind, "unused-kind", Level::Warning, "A declared kind is never rendered"),
     (Rule::UnknownKind, "unknown-kind", Level::Error, "The cluster has no such kind"),
-    (
-        Rule::NoEffect,
-        "no-effect",
-        Level::Warning,
-        "Another field of a definition leaves a field without effect",
-    ),
+    (Rule::NoEffect, "no-effect", Level::Warning, "Another field leaves a field without effect"),
     (Rule::UnknownField, "unknown-field", Level::Error, "The kind has no such field"),
     (Rule::WrongType, "wrong-type", Level::Error, "A field holds a value of another type"),
     (Rule::MissingField, "missing-field", Level::Error, "A required field is absent"),
@@ -154,7 +149,7 @@ const ABOUT: [About; 37] = [
         Rule::DroppedChild,
         "dropped-child",
         Level::Warning,
-        "A child that exists is left out while another is not ready or gone",
+        "A child that exists is left out by the next visit, or while another is not ready or gone",
     ),
     (Rule::RerunJob, "rerun-job", Level::Warning, "A Job is made again once its TTL has removed it"),
     (

@@ -12,6 +12,7 @@ mod endless;
 mod examples;
 pub(crate) mod finding;
 mod jobs;
+mod later;
 mod likeness;
 mod long_name;
 mod look;

@@ -3,11 +3,13 @@
 use std::io;
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
 
 use crate::author::case;
 use crate::author::check::finding::Rule;
 use crate::author::check::{Check, is_review};
+use crate::author::created::created;
 use crate::author::text;
 use crate::config::spec::Role;
 use crate::object::name::Gvk;
@@ -94,6 +96,19 @@ impl Request {
         let body = serde_json::to_vec(&fields).expect("JSON is written to memory");
         let (hook, call, file) = (self.hook.clone(), self.call.clone(), self.file.clone());
         Request { hook, call, file, body, fields, document: None, refused: false }
+    }
+
+    /// The same request at another time.
+    pub(super) fn at(mut self, now: Timestamp) -> Request {
+        self.fields.insert("now".into(), now.to_string().into());
+        self.body = serde_json::to_vec(&self.fields).expect("JSON is written to memory");
+        self
+    }
+
+    /// The time of the request.
+    pub(super) fn now(&self) -> Timestamp {
+        let stated = self.fields.get("now").and_then(Value::as_str).and_then(|now| now.parse().ok());
+        stated.unwrap_or(case::usually_given().now)
     }
 
     pub(super) fn is_finalizing(&self) -> bool {
@@ -202,24 +217,8 @@ impl Check {
     }
 
     /// The object with its kind's defaults and what the API server adds to any.
-    pub(super) fn as_created(&self, mut object: Value) -> Value {
-        let kind = self.catalog.kind(&gvk(&object));
-        if let Some(kind) = kind {
-            kind.fill(&mut object);
-        }
-        let namespaced = kind.is_none_or(|kind| kind.namespaced);
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            let mut add = |key: &str, value: Value| {
-                metadata.entry(key).or_insert(value);
-            };
-            if namespaced {
-                add("namespace", json!("default"));
-            }
-            add("uid", json!("00000000-0000-4000-8000-000000000000"));
-            add("generation", json!(1));
-            add("creationTimestamp", json!("2026-01-01T00:00:00Z"));
-        }
-        object
+    pub(super) fn as_created(&self, object: Value) -> Value {
+        created(self.catalog.kind(&gvk(&object)).map(|kind| &**kind), object, case::usually_given().now)
     }
 }
 
