@@ -56,7 +56,7 @@ impl Definitions {
 }
 
 /// The built-in hook that a definition's hook is.
-fn built_in(hook: &HookSpec) -> Option<(&str, &str)> {
+pub(super) fn built_in(hook: &HookSpec) -> Option<(&str, &str)> {
     match &hook.webhook.target {
         Target::BuiltIn { hook, call } => Some((hook, call)),
         Target::Url(_) => None,
@@ -99,6 +99,7 @@ impl Check {
             self.kinds(&definitions, definition);
             self.selector_field(&definitions, definition);
             self.paths_beside_urls(&definitions, definition);
+            self.never_finalized(&definitions, definition);
         }
         self.rivals(&definitions);
         if definitions.whole {

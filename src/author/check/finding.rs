@@ -79,12 +79,13 @@ pub(crate) enum Rule {
     Unsteady,
     NeverUpdated,
     SharedParent,
+    NeverFinalized,
 }
 
 /// A rule's name, level, and what it is about.
 type About = (Rule, &'static str, Level, &'static str);
 
-const ABOUT: [About; 37] = [
+const ABOUT: [About; 38] = [
     (Rule::Syntax, "syntax", Level::Error, "A file is neither YAML nor Jinja that can be read"),
     (Rule::Definition, "definition", Level::Error, "A controller's definition is not valid"),
     (Rule::Crd, "crd", Level::Error, "A CustomResourceDefinition lacks what a parent's kind needs"),
@@ -177,6 +178,7 @@ const ABOUT: [About; 37] = [
         "Children follow the spec, and their rule does not say that they are updated",
     ),
     (Rule::SharedParent, "shared-parent", Level::Error, "Two definitions have the same parents"),
+    (Rule::NeverFinalized, "never-finalized", Level::Warning, "A finalize hook lets no parent go"),
 ];
 
 impl Rule {

@@ -10,6 +10,7 @@ pub(in crate::author) mod crds;
 mod definitions;
 mod endless;
 mod examples;
+mod finalized;
 pub(crate) mod finding;
 mod jobs;
 mod later;
