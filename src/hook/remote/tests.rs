@@ -250,7 +250,8 @@ async fn an_answer_beyond_the_limit_is_refused_by_its_announced_length() {
 #[tokio::test]
 async fn an_endless_answer_is_refused_at_the_limit() {
     let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
-    let script = vec![Act::Read, Act::Write(head), Act::Flood("10\r\n                \r\n")];
+    let chunk = format!("4000\r\n{}\r\n", " ".repeat(0x4000));
+    let script = vec![Act::Read, Act::Write(head), Act::Flood(chunk.leak())];
     let server = Server::start(vec![script]).await;
     let remote = Remote::new(RemoteSettings { answer_bytes: 1 << 20, ..settings(&server) }).unwrap();
     assert_eq!(refused(sync(&remote).await), "the answer is longer than 1 MiB");
