@@ -293,12 +293,14 @@ fn unknown_by_name(name: &str, error: &Error) -> Fault {
 /// `value | default(other, false)`: other where value is absent; with true, also where it is null, empty, 0 or false.
 fn default(state: &mut State, value: Value, args: Rest<ValueOrKwargs>) -> Result<Value, Error> {
     let args = values(args);
-    let (other, boolean, named): (Option<Value>, Option<bool>, Kwargs) = from_args(&args).map_err(|_| {
+    let (_, boolean, named): (Option<Value>, Option<bool>, Kwargs) = from_args(&args).map_err(|_| {
         Fault::new("`default` cannot read its arguments").expected("another value, then true or false")
     })?;
-    let other = match other {
-        Some(other) => other,
-        None => named.get::<Option<Value>>("default_value")?.unwrap_or_else(|| Value::from("")),
+    // A null that was given is a value as any other.
+    let other = match args.first().filter(|first| !first.is_kwargs()) {
+        Some(other) => other.clone(),
+        None if named.has("default_value") => named.get("default_value")?,
+        None => Value::from(""),
     };
     let boolean = boolean.or(named.get("boolean")?).unwrap_or(false);
     named.assert_all_used()?;
