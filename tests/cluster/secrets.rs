@@ -319,7 +319,8 @@ fn secrets_and_what_is_derived_from_them_are_in_nothing_that_is_said() {
     let message = lab.wait_refused(&lab.thing("fixed"), "ImmutableField");
     assert!(message.contains("`data.url` has another value"), "{message}");
     lab.wait_until("it is told of", || controller.log().contains("child updated"));
-    lab.wait_until("the decorator is told of", || controller.log().contains("TargetRefused"));
+    let of_decorator = |line: &str| line.contains("\"marks\"") && line.contains("Refused");
+    lab.wait_until("the decorator is told of", || controller.log().lines().any(of_decorator));
     let degraded = |path: &str| {
         lab.wait(path, "it tells of its parents", |definition| {
             definition["status"]["conditions"].to_string().contains("ParentsFailing")

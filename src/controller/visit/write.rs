@@ -52,7 +52,7 @@ impl Visit<'_> {
             [Step::Apply { .. }, ..] => {
                 let parcels: Vec<Parcel> = steps.iter().filter_map(|step| self.parcel(scene, step)).collect();
                 let sending: Vec<_> = parcels.iter().map(|parcel| self.send(scene, *parcel)).collect();
-                let sent = at_once(sending).await;
+                let sent = self.at_once(sending).await;
                 for (parcel, sent) in parcels.iter().zip(sent) {
                     self.note_applied(scene, *parcel, sent, acted);
                 }
@@ -61,7 +61,7 @@ impl Visit<'_> {
                 let farewells: Vec<(usize, &Farewell)> = steps.iter().filter_map(farewell).collect();
                 let sending: Vec<_> =
                     farewells.iter().map(|(observed, _)| self.delete(scene, *observed)).collect();
-                let sent = at_once(sending).await;
+                let sent = self.at_once(sending).await;
                 for (farewell, sent) in farewells.into_iter().zip(sent) {
                     self.note_deleted(scene, farewell, sent, acted);
                 }
@@ -125,6 +125,12 @@ impl Visit<'_> {
         if child.hold.kind.get(&wanted.key).is_none() {
             self.room.queue.add(parent.clone());
         }
+    }
+
+    /// A rehearsal is told in the order of the answer.
+    async fn at_once<T>(&self, writes: Vec<impl Future<Output = T>>) -> Vec<T> {
+        let at_once = if self.writer.trial.is_some() { 1 } else { AT_ONCE };
+        stream::iter(writes).buffered(at_once).collect().await
     }
 
     async fn delete(&self, scene: &Scene<'_>, observed: usize) -> Sent<()> {
@@ -330,10 +336,6 @@ fn farewell(step: &Step) -> Option<(usize, &Farewell)> {
         Step::Delete { observed, why } => Some((*observed, why)),
         _ => None,
     }
-}
-
-async fn at_once<T>(writes: Vec<impl Future<Output = T>>) -> Vec<T> {
-    stream::iter(writes).buffered(AT_ONCE).collect().await
 }
 
 /// What is sent: with the live object's uid, so that an object of the same name is never taken for it.
