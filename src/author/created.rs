@@ -1,12 +1,12 @@
 //! An object of a file as the API server would hand it on once it was applied.
 
-use std::fs;
 use std::path::Path;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::author::check::requests::gvk;
+use crate::author::text;
 use crate::hook::local::request::looks_like_json;
 use crate::hook::wire::Call;
 use crate::schema::{Catalog, Kind};
@@ -54,7 +54,7 @@ fn completed(crd: &Path, body: &[u8], now: Timestamp) -> Option<Vec<u8>> {
         return None;
     }
     let mut catalog = Catalog::built_in().clone();
-    let definitions = yaml::read("", &fs::read_to_string(crd).ok()?).ok()?;
+    let definitions = yaml::read("", &text::read(crd).ok()?).ok()?;
     definitions.iter().for_each(|definition| drop(catalog.add_crd(&definition.value)));
     let kind = catalog.kind(&gvk(&parent))?;
     let request = Map::from_iter([("parent".to_string(), created(Some(kind), parent, now))]);

@@ -40,10 +40,16 @@ struct Look {
 }
 
 impl Look {
-    fn inside(&mut self, step: impl Into<String>, look: impl FnOnce(&mut Self)) {
-        self.path.push(step.into());
+    fn inside(&mut self, step: impl AsRef<str>, look: impl FnOnce(&mut Self)) {
+        self.within(&[step.as_ref()], look);
+    }
+
+    /// The same several steps down.
+    fn within(&mut self, steps: &[&str], look: impl FnOnce(&mut Self)) {
+        let above = self.path.len();
+        self.path.extend(steps.iter().copied().map(String::from));
         look(self);
-        self.path.pop();
+        self.path.truncate(above);
     }
 
     fn say(&mut self, message: impl Into<String>) -> &mut Misfit {
@@ -99,10 +105,10 @@ impl Look {
         for field in ["shortNames", "categories"] {
             for (index, text) in names[field].as_array().into_iter().flatten().enumerate() {
                 if let Some(text) = text.as_str().filter(|text| !is_label(text)) {
-                    self.path.extend([field.to_string(), index.to_string()]);
-                    self.say(format!("`{field}` holds `{text}`")).expected =
-                        Some("lower-case letters, digits and `-`".into());
-                    self.path.truncate(self.path.len() - 2);
+                    self.within(&[field, &index.to_string()], |look| {
+                        look.say(format!("`{field}` holds `{text}`")).expected =
+                            Some("lower-case letters, digits and `-`".into());
+                    });
                 }
             }
         }
@@ -157,9 +163,7 @@ impl Look {
             });
         }
         let schema = &version["schema"]["openAPIV3Schema"];
-        self.path.extend(["schema".to_string(), "openAPIV3Schema".into()]);
-        self.root(schema);
-        self.path.truncate(self.path.len() - 2);
+        self.within(&["schema", "openAPIV3Schema"], |look| look.root(schema));
         self.inside("additionalPrinterColumns", |look| {
             for (index, column) in
                 version["additionalPrinterColumns"].as_array().into_iter().flatten().enumerate()
@@ -167,9 +171,8 @@ impl Look {
                 look.inside(index.to_string(), |look| look.column(column, schema));
             }
         });
-        self.path.extend(["subresources".to_string(), "scale".into()]);
-        self.scale(&version["subresources"]["scale"], schema);
-        self.path.truncate(self.path.len() - 2);
+        let scale = &version["subresources"]["scale"];
+        self.within(&["subresources", "scale"], |look| look.scale(scale, schema));
     }
 
     fn root(&mut self, schema: &Value) {
@@ -182,12 +185,12 @@ impl Look {
         let metadata = &schema["properties"]["metadata"];
         for name in metadata["properties"].as_object().into_iter().flat_map(Map::keys) {
             if !["name", "generateName"].contains(&name.as_str()) {
-                self.path.extend(["properties", "metadata", "properties", name].map(String::from));
-                self.say(format!("the schema says something of `metadata.{name}`")).hint = Some(
-                    "Kubernetes knows what metadata holds: only `name` and `generateName` may be restricted"
-                        .into(),
-                );
-                self.path.truncate(self.path.len() - 4);
+                self.within(&["properties", "metadata", "properties", name], |look| {
+                    look.say(format!("the schema says something of `metadata.{name}`")).hint = Some(
+                        "Kubernetes knows what metadata holds: only `name` and `generateName` may be restricted"
+                            .into(),
+                    );
+                });
             }
         }
         self.schema(fields, &mut Vec::new());
@@ -269,14 +272,14 @@ impl Look {
         for (index, key) in keys.iter().enumerate() {
             let Some(name) = key.as_str() else { continue };
             let property = &items["properties"][name];
-            self.path.extend(["x-kubernetes-list-map-keys".to_string(), index.to_string()]);
-            if property.is_null() {
-                self.say(format!("{of} has no property `{name}` in its items, which is to be a key"));
-            } else if !required.contains(key) && property["default"].is_null() {
-                self.say(format!("the key `{name}` of {of} may be absent")).expected =
-                    Some("it in the `required` of the items, or a default".into());
-            }
-            self.path.truncate(self.path.len() - 2);
+            self.within(&["x-kubernetes-list-map-keys", &index.to_string()], |look| {
+                if property.is_null() {
+                    look.say(format!("{of} has no property `{name}` in its items, which is to be a key"));
+                } else if !required.contains(key) && property["default"].is_null() {
+                    look.say(format!("the key `{name}` of {of} may be absent")).expected =
+                        Some("it in the `required` of the items, or a default".into());
+                }
+            });
         }
     }
 
@@ -284,9 +287,9 @@ impl Look {
         let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
         for (index, rule) in rules.into_iter().flatten().enumerate() {
             let Some(why) = rule["rule"].as_str().and_then(not_an_expression) else { continue };
-            self.path.extend(["x-kubernetes-validations".to_string(), index.to_string(), "rule".into()]);
-            self.say(format!("the rule is no expression of CEL: {why}"));
-            self.path.truncate(self.path.len() - 3);
+            self.within(&["x-kubernetes-validations", &index.to_string(), "rule"], |look| {
+                look.say(format!("the rule is no expression of CEL: {why}"));
+            });
         }
     }
 
@@ -294,11 +297,9 @@ impl Look {
         let properties = schema.get("properties").and_then(Value::as_object);
         for (name, inner) in properties.into_iter().flatten() {
             let Value::Object(inner) = inner else { continue };
-            self.path.extend(["properties".to_string(), name.clone()]);
             field.push(name.clone());
-            self.schema(inner, field);
+            self.within(&["properties", name], |look| look.schema(inner, field));
             field.pop();
-            self.path.truncate(self.path.len() - 2);
         }
         if let Some(Value::Object(items)) = schema.get("items") {
             field.push("0".into());

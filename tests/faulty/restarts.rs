@@ -6,8 +6,9 @@ use serde_json::json;
 
 use crate::apiserver::fault::Effect;
 use crate::apiserver::request::Request;
+use crate::controller::Controller;
 use crate::dice::Dice;
-use crate::hook;
+use crate::hook::{self, Held};
 use crate::stage::{SOON, Stage};
 
 // B110
@@ -187,15 +188,21 @@ fn everything_is_right_seconds_after_a_long_outage() {
     });
 }
 
-#[test]
-fn visit_under_way_ends_before_the_process_does() {
-    let stage = Stage::usual();
-    let controller = stage.run(&[]);
+/// A controller that has been asked to end while it waits for the hook, until the answer is let go.
+fn ask_to_end_in_a_visit(stage: &Stage, controller: &Controller) -> Held {
     let held = stage.hook.hold("a");
     stage.thing("a", 2, "x");
     stage.until_true("the hook is asked", || !stage.hook.calls("a").is_empty());
     controller.ask_to_end();
     stage.until_true("it has heard", || controller.log().contains("stopping"));
+    held
+}
+
+#[test]
+fn visit_under_way_ends_before_the_process_does() {
+    let stage = Stage::usual();
+    let controller = stage.run(&[]);
+    let held = ask_to_end_in_a_visit(&stage, &controller);
     stage.thing("b", 1, "x");
     drop(held);
     assert_eq!(controller.wait().code(), Some(0));
@@ -208,11 +215,7 @@ fn visit_under_way_ends_before_the_process_does() {
 fn second_signal_ends_it_at_once() {
     let stage = Stage::usual();
     let controller = stage.run(&[]);
-    let held = stage.hook.hold("a");
-    stage.thing("a", 2, "x");
-    stage.until_true("the hook is asked", || !stage.hook.calls("a").is_empty());
-    controller.ask_to_end();
-    stage.until_true("it has heard", || controller.log().contains("stopping"));
+    let held = ask_to_end_in_a_visit(&stage, &controller);
     let began = Instant::now();
     controller.ask_to_end();
     assert_eq!(controller.wait().code(), Some(1));

@@ -77,7 +77,7 @@ impl Visit<'_> {
     async fn take_alone(&mut self, scene: &Scene<'_>, step: &Step, acted: &mut Acted) {
         let Scene { claimed, desired, .. } = *scene;
         match step {
-            Step::Apply { .. } | Step::Delete { .. } | Step::Keep { why: Rest::Settled, .. } => {}
+            Step::Apply { .. } | Step::Delete { .. } => {}
             Step::Probe { wanted, observed, differences } => {
                 let wanted = &desired.wanted[*wanted];
                 match self.would_differ(scene, wanted, &scene.observed[*observed]).await {
